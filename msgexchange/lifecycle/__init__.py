@@ -1,0 +1,1 @@
+"""The core: what becomes of a message on its way. Pure functions on frozen values."""
