@@ -1,3 +1,3 @@
-"""Reads an airport's message mailbox, keeps one authoritative state per flight, publishes to Kafka."""
+"""An airport's mailbox in, one authoritative state per flight, every change out to Kafka."""
 
 __version__ = "0.1.0"

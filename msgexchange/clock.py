@@ -18,7 +18,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """This host's clock."""
+    """The clock of the host it runs on."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)

@@ -62,7 +62,7 @@ class HeadsMoved(PortError):
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Visible rows above W in id order; ``started_at`` is database time before the statement ran."""
+    """Visible rows above W in id order; ``started_at`` is database time as the statement began."""
 
     rows: Sequence[MailboxRow]
     started_at: datetime

@@ -28,7 +28,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """SKIPPED with its reason code, e.g. ``no-match:900123``; ``alert`` where a person must know."""
+    """SKIPPED with its reason code (``no-match:900123``); ``alert`` where a person must know."""
 
     reason: str
     alert: bool = False

@@ -30,7 +30,7 @@ class Meta:
 
 
 class PlanKind(StrEnum):
-    """SCHD subtypes: a day's plan sent unasked, a plan that answers a request, one ad hoc flight."""
+    """SCHD subtypes: a plan sent unasked, a plan that answers a request, one ad hoc flight."""
 
     DNLD = "DNLD"
     RESP = "RESP"

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from msgexchange.ids import Flid, MailboxId
 
 Json: TypeAlias = "str | tuple[Json, ...] | Mapping[str, Json]"
-"""What a message can say: text, an ordered list, a map by protocol name. Never mutated once made."""
+"""What a message can say: text, an ordered list, a map by protocol name. Never mutated."""
 
 Item: TypeAlias = Mapping[str, Json]
 """One item of a collection, or an exception: values by field name, the sequence included."""

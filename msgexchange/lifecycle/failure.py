@@ -1,6 +1,6 @@
 """What a charged failure does to a message (spec 3.3)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
@@ -13,7 +13,7 @@ class FailurePolicy:
     """``pipeline.max-attempts``, ``.backoff``, ``.backoff-cap``, ``.head-deadline``."""
 
     attempts_max: int = 5
-    backoff: Backoff = Backoff()
+    backoff: Backoff = field(default_factory=Backoff)
     head_deadline: timedelta = timedelta(minutes=10)
 
 

@@ -41,7 +41,7 @@ class DuplicateOf:
 
 @dataclass(frozen=True, slots=True)
 class TakesOver:
-    """The holder gives the identity up; ``note`` is recorded: ``reuses:<id>``, ``supersedes:<id>``."""
+    """The holder gives the identity up; ``note`` (``reuses:<id>``, ``supersedes:<id>``) is kept."""
 
     holder: MailboxId
     note: str
@@ -53,7 +53,7 @@ Binding: TypeAlias = Own | DuplicateOf | TakesOver
 def identity_of(
     *, sndr: str, type_: str, styp: str, seqn: str, sent_at: datetime | None, policy: IdentityPolicy
 ) -> Identity:
-    """SNDR, TYPE, STYP, SEQN joined by ``|``; a ``|`` or ``\\`` inside a part is escaped by ``\\``.
+    r"""SNDR, TYPE, STYP, SEQN joined by ``|``; a ``|`` or ``\`` inside a part is escaped by ``\``.
 
     With the day boundary on, DTTM's airport-local date is the fifth part; ``sent_at`` must then
     be known.

@@ -177,12 +177,13 @@ def _subtract(
     """What is in ``ranges`` and not in ``holes``; both sorted and disjoint."""
     left = []
     for lo, hi in ranges:
+        start = lo
         for hole_lo, hole_hi in holes:
-            if hole_hi < lo or hole_lo > hi:
+            if hole_hi < start or hole_lo > hi:
                 continue
-            if hole_lo > lo:
-                left.append((lo, hole_lo - 1))
-            lo = max(lo, hole_hi + 1)
-        if lo <= hi:
-            left.append((lo, hi))
+            if hole_lo > start:
+                left.append((start, hole_lo - 1))
+            start = max(start, hole_hi + 1)
+        if start <= hi:
+            left.append((start, hi))
     return left

@@ -1,0 +1,1 @@
+"""The core: message text to values, values to event bytes; names come from the catalogue."""
