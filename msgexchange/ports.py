@@ -210,6 +210,8 @@ class MessageResult:
     unknown: tuple[str, ...] = ()
     decision_note: str | None = None
     """Recorded beside the outcome: ``reuses:<id>``, ``supersedes:<id>``."""
+    digest: str | None = None
+    """Of the raw text, 32 hex digits: a duplicate with other content is told from a plain one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -473,7 +475,17 @@ class SchdStore(Protocol):
 # --- own store: leadership, time ---------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class StoreInfo:
+    """Which store this is, and how often it was restored from a backup (spec 4.1)."""
+
+    store_id: str
+    generation: int
+
+
 class LeaderStore(Protocol):
+    def info(self) -> StoreInfo: ...
+
     def take_leadership(self, owner: str, *, now: datetime) -> Fence:
         """Raise the fence by one and own it."""
         ...
@@ -636,3 +648,20 @@ class RecordProducer(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+# --- telemetry ---------------------------------------------------------------------------------
+
+
+class Telemetry(Protocol):
+    """What steps tell of their work; never fails and never blocks them."""
+
+    def alert(self, name: str, text: str) -> None:
+        """Something a person must know, by a fixed name; logged and counted."""
+        ...
+
+    def count(self, name: str, amount: int = 1, **labels: str) -> None: ...
+
+    def observe(self, name: str, seconds: float) -> None: ...
+
+    def log(self, event: str, **fields: object) -> None: ...

@@ -1,7 +1,7 @@
 """The site's message dialect as data: kinds, names, fields, clear rules, columns (spec 1.3)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -78,13 +78,19 @@ class Envelope:
     identifying: frozenset[str] = frozenset({"FLNO", "FFID"})
     """Elements of a FLOP block that name the flight and are not applied."""
     text_field: str = "TEXT"
+    plan_request: str = "RQFD"
+    first_day: str = "BGDY"
+    last_day: str = "EDDY"
+    reference_request: str = "RQRD"
+    reference_type: str = "RFTP"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue:
     """One dialect, validated whole.
 
-    ``kinds`` are the enabled STYPs of FLOP: STYP -> the name of the group it changes.
+    ``kinds`` are the enabled STYPs of FLOP: STYP -> the name of the group it changes;
+    ``disabled_kinds`` the ones the file names and switches off.
     ``fingerprint`` is a digest of the data: with the software version it says which codec
     judged a message.
     """
@@ -95,3 +101,8 @@ class Catalogue:
     ignored: frozenset[str]
     references: Mapping[str, ReferenceType]
     fingerprint: str
+    disabled_kinds: Mapping[str, str] = field(default_factory=dict)
+    unconfirmed_kinds: frozenset[str] = frozenset()
+    """STYPs whose use as such is assumed, even where the name itself is confirmed."""
+    unconfirmed_envelope: frozenset[str] = frozenset()
+    """Envelope names that are assumed."""

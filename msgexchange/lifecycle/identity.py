@@ -25,6 +25,7 @@ class Holder:
     error_class: ErrorClass | None
     sent_at: datetime | None
     discarded: bool
+    digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

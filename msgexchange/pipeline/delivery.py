@@ -1,0 +1,85 @@
+"""What both ways to Kafka share: one bounded send, its answers, and what a refusal costs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from msgexchange.ids import EventId
+from msgexchange.lifecycle.backoff import Backoff
+from msgexchange.pipeline.records import record_bytes, record_of
+from msgexchange.ports import (
+    Acknowledged,
+    Delivery,
+    EventFailure,
+    NotDelivered,
+    OutboxEntry,
+    RecordProducer,
+    RecordRefused,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryRules:
+    """Bounds of one window, and the failure schedule of an event."""
+
+    window_max: int = 500
+    window_bytes_max: int = 8 << 20
+    record_bytes_max: int = 1_000_000
+    attempts_max: int = 5
+    backoff: Backoff = field(default_factory=Backoff)
+
+
+def send(
+    producer: RecordProducer,
+    entries: Sequence[OutboxEntry],
+    *,
+    generation: int,
+    rules: DeliveryRules,
+) -> dict[EventId, Delivery]:
+    """One answer per event; a record over the size limit is refused before anything leaves."""
+    records = [record_of(entry, generation) for entry in entries]
+    sizes = [record_bytes(record) for record in records]
+    answers: dict[EventId, Delivery] = {
+        entry.event_id: RecordRefused(
+            f"record of {size} bytes is over the topic's limit of {rules.record_bytes_max}"
+        )
+        for entry, size in zip(entries, sizes, strict=True)
+        if size > rules.record_bytes_max
+    }
+    fitting = [
+        (entry, record)
+        for entry, record in zip(entries, records, strict=True)
+        if entry.event_id not in answers
+    ]
+    deliveries = producer.send([record for _, record in fitting])
+    for (entry, _), delivery in zip(fitting, deliveries, strict=True):
+        answers[entry.event_id] = delivery
+    return answers
+
+
+def acknowledged(answers: dict[EventId, Delivery]) -> dict[EventId, Acknowledged]:
+    """The events the broker has."""
+    return {id_: answer for id_, answer in answers.items() if isinstance(answer, Acknowledged)}
+
+
+def undelivered(answers: dict[EventId, Delivery]) -> str | None:
+    """Why something was not acknowledged without being at fault; None if nothing was."""
+    for answer in answers.values():
+        if isinstance(answer, NotDelivered):
+            return answer.reason
+    return None
+
+
+def failure_of(
+    entry: OutboxEntry, refused: RecordRefused, *, now: datetime, rules: DeliveryRules
+) -> EventFailure:
+    """One more charged failure: backs off, or is DEAD at the limit."""
+    attempts = entry.attempts + 1
+    return EventFailure(
+        event_id=entry.event_id,
+        attempts=attempts,
+        next_attempt_at=None
+        if attempts >= rules.attempts_max
+        else now + rules.backoff.after(attempts),
+        error=refused.reason,
+    )

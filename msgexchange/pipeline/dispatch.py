@@ -1,0 +1,121 @@
+"""KAFKA:msg: every change, in order, none overtaking another (spec 4.2, at-least-once)."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from itertools import takewhile
+
+from msgexchange.clock import Clock
+from msgexchange.flight.events import Target
+from msgexchange.ids import EventId, Fence
+from msgexchange.pipeline.delivery import (
+    DeliveryRules,
+    acknowledged,
+    failure_of,
+    send,
+    undelivered,
+)
+from msgexchange.pipeline.records import record_bytes, record_of
+from msgexchange.pipeline.step import NOW, PauseS
+from msgexchange.ports import (
+    Acknowledged,
+    Dependency,
+    OutboxEntry,
+    OutboxStore,
+    RecordProducer,
+    RecordRefused,
+    Telemetry,
+    Unavailable,
+)
+
+
+class Dispatch:
+    """One window a step: sent, acknowledged, its contiguous acknowledged prefix marked SENT."""
+
+    def __init__(
+        self,
+        *,
+        target: Target,
+        store: OutboxStore,
+        producer: RecordProducer,
+        clock: Clock,
+        fence: Fence,
+        generation: int,
+        rules: DeliveryRules,
+        idle_poll: timedelta,
+        telemetry: Telemetry,
+    ) -> None:
+        self._target = target
+        self._store = store
+        self._producer = producer
+        self._clock = clock
+        self._fence = fence
+        self._generation = generation
+        self._rules = rules
+        self._idle_poll_s = idle_poll.total_seconds()
+        self._telemetry = telemetry
+
+    def step(self) -> PauseS:
+        now = self._clock.now()
+        pending = self._store.pending(
+            self._target, limit=self._rules.window_max, bytes_max=self._rules.window_bytes_max
+        )
+        if not pending:
+            return self._idle_poll_s
+        due_at = pending[0].next_attempt_at
+        if due_at is not None and due_at > now:
+            return max((due_at - now).total_seconds(), 0.001)
+        self._dispatch(self._window(pending))
+        return NOW
+
+    def _window(self, pending: Sequence[OutboxEntry]) -> list[OutboxEntry]:
+        """The due events up to one that is too large; that one goes alone.
+
+        A refused record must be sent or dead before its successors leave, so whatever is known
+        to be refused, or was refused before, never shares a window.
+        """
+        head = pending[0]
+        if head.attempts or self._too_large(head):
+            return [head]
+        return list(
+            takewhile(
+                lambda entry: (
+                    entry.next_attempt_at is None
+                    and entry.attempts == 0
+                    and not self._too_large(entry)
+                ),
+                pending,
+            )
+        )
+
+    def _too_large(self, entry: OutboxEntry) -> bool:
+        size = record_bytes(record_of(entry, self._generation))
+        return size > self._rules.record_bytes_max
+
+    def _dispatch(self, window: Sequence[OutboxEntry]) -> None:
+        self._store.check_fence(self._fence)
+        answers = send(self._producer, window, generation=self._generation, rules=self._rules)
+        sent: dict[EventId, Acknowledged] = {}
+        acked = acknowledged(answers)
+        for entry in window:
+            if entry.event_id not in acked:
+                break
+            sent[entry.event_id] = acked[entry.event_id]
+        now = self._clock.now()
+        if sent:
+            self._store.mark_sent(self._fence, sent, now=now)
+            self._telemetry.count("events_sent", len(sent), target=self._target.value)
+        if len(sent) == len(window):
+            return
+        first = window[len(sent)]
+        answer = answers[first.event_id]
+        if isinstance(answer, RecordRefused):
+            self._charge(first, answer, now)
+        else:
+            reason = undelivered(answers) or "no acknowledgement"
+            raise Unavailable(Dependency.BROKER, reason)
+
+    def _charge(self, entry: OutboxEntry, refused: RecordRefused, now: datetime) -> None:
+        failure = failure_of(entry, refused, now=now, rules=self._rules)
+        self._store.charge(self._fence, failure, now=now)
+        if failure.next_attempt_at is None:
+            self._telemetry.alert("dead-event", f"event {entry.event_id}: {refused.reason}")

@@ -1,0 +1,43 @@
+"""The HTTP entry: one mailbox row, then a short cut into the inbox (spec 1.5, 3.2)."""
+
+from collections.abc import Callable
+
+from msgexchange.clock import Clock
+from msgexchange.ids import MailboxId
+from msgexchange.lifecycle.watermark import MailboxRow
+from msgexchange.ports import IntakeStore, Mailbox, PortError, Telemetry
+
+
+class Entry:
+    """Receives a message for the mailbox; received is not processed."""
+
+    def __init__(
+        self,
+        *,
+        mailbox: Mailbox,
+        store: IntakeStore,
+        clock: Clock,
+        telemetry: Telemetry,
+        wake_inbox: Callable[[], None],
+    ) -> None:
+        self._mailbox = mailbox
+        self._store = store
+        self._clock = clock
+        self._telemetry = telemetry
+        self._wake_inbox = wake_inbox
+
+    def receive(self, text: str, traceparent: str | None) -> MailboxId:
+        """The row's id once its insert is committed, whatever the enqueue did.
+
+        Raises ``Unavailable`` (nothing written) or ``InsertUnknown``.
+        """
+        message_id = self._mailbox.insert(text)
+        row = MailboxRow(message_id, len(text.encode()))
+        try:
+            with self._store.transaction(None) as transaction:
+                transaction.enqueue(row, now=self._clock.now(), traceparent=traceparent)
+        except PortError as failure:
+            # The row is in the mailbox: the scan finds it. The caller has its answer already.
+            self._telemetry.log("entry.enqueue-failed", message_id=message_id, reason=str(failure))
+        self._wake_inbox()
+        return message_id

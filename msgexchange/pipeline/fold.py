@@ -1,0 +1,307 @@
+"""Messages folded in order in memory: each sees what the ones before it did (spec 3.4, 3.5).
+
+Pure: what it needs of the store was read before, inside the transaction that will commit it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import assert_never
+
+from msgexchange.codec.encode import encode
+from msgexchange.flight.decision import Applied, Decision, Outcome, Refused, Skipped
+from msgexchange.flight.dynamic import UnknownFlight, decide_deletion, decide_operation
+from msgexchange.flight.events import events_of
+from msgexchange.flight.merge import difference
+from msgexchange.flight.messages import (
+    Body,
+    Deletion,
+    Ignored,
+    Inexpressible,
+    Malformed,
+    Message,
+    Operation,
+    Plan,
+    PlanKind,
+    Rejected,
+    Unsupported,
+)
+from msgexchange.flight.snapshot import decide_plan
+from msgexchange.flight.state import FlightState, Json
+from msgexchange.ids import Flid, Identity
+from msgexchange.lifecycle.failure import FailurePolicy
+from msgexchange.lifecycle.identity import (
+    DuplicateOf,
+    Holder,
+    IdentityPolicy,
+    Own,
+    TakesOver,
+    bind,
+    identity_of,
+)
+from msgexchange.lifecycle.states import ErrorClass, MessageState
+from msgexchange.pipeline.incoming import Broken, Incoming
+from msgexchange.pipeline.outcome import Results
+from msgexchange.ports import Batch, ChangeRow, FlightWrite, NewEvent, SnapshotEntry, TextMissing
+
+ALERTING_IGNORED = frozenset({"EROR"})
+"""Ignored types a person must hear of (spec 3.4)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PumpRules:
+    """What a site configures of the decisions the pump takes."""
+
+    identity: IdentityPolicy
+    failure: FailurePolicy
+    unknown_flight: UnknownFlight
+    accept_foreign: bool
+    timezone: str
+    codec_version: str
+    """Software version and catalogue fingerprint: who judged a kind as hopeless."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What the own database says, read under the locks."""
+
+    holders: Mapping[Identity, Holder]
+    flights: Mapping[Flid, FlightState]
+    last_versions: Mapping[Flid, int]
+    newest_plans: Mapping[date, datetime]
+    exhausted_kinds: frozenset[tuple[str, str]]
+
+
+class Fold:
+    """Takes messages in id order and gathers one batch; stops before one that must fail."""
+
+    def __init__(
+        self, view: View, rules: PumpRules, *, now: datetime, started_at: datetime
+    ) -> None:
+        self._rules = rules
+        self._stored = view.flights
+        self._flights = dict(view.flights)
+        self._last_versions = view.last_versions
+        self._newest_plans = dict(view.newest_plans)
+        self._holders = dict(view.holders)
+        self._results = Results(rules.failure, view.exhausted_kinds, now=now, started_at=started_at)
+        self._plan_days: dict[date, datetime] = {}
+        self._changes: list[ChangeRow] = []
+        self._events: list[NewEvent] = []
+        self.snapshots: list[SnapshotEntry] = []
+
+    @property
+    def alerts(self) -> list[tuple[str, str]]:
+        """(name, text) of what a person must know, once the batch is committed."""
+        return self._results.alerts
+
+    def take(self, incoming: Incoming) -> bool:
+        """Fold one message in; False = it must fail, and the batch ends before it.
+
+        The first message of a batch is always taken: it fails alone.
+        """
+        results = self._results
+        match incoming.judged:
+            case TextMissing() as missing:
+                results.die(incoming, ErrorClass.MALFORMED, f"raw text: {missing.value}")
+            case Malformed(reason):
+                results.die(incoming, ErrorClass.MALFORMED, reason)
+            case Broken(reason):
+                return results.fail(incoming, ErrorClass.INFRA, reason)
+            case Message() as message:
+                return self._take_message(incoming, message)
+            case _:
+                assert_never(incoming.judged)
+        return True
+
+    def batch(self) -> Batch:
+        """Everything taken, as one commit writes it."""
+        touched = {change.flid for change in self._changes}
+        return Batch(
+            messages=self._results.messages,
+            flights=[
+                FlightWrite(before=self._stored.get(flid), after=state)
+                for flid, state in self._flights.items()
+                if flid in touched
+            ],
+            changes=self._changes,
+            events=self._events,
+            plan_days=self._plan_days,
+            exhausted_kinds=self._results.exhausted_kinds,
+        )
+
+    def _take_message(self, incoming: Incoming, message: Message) -> bool:
+        meta = message.meta
+        policy = self._rules.identity
+        if policy.include_day_boundary and meta.sent_at is None:
+            text = f"META/DTTM {meta.dttm!r} is unreadable, and the identity needs its date"
+            self._results.die(incoming, ErrorClass.MALFORMED, text)
+            return True
+        identity = identity_of(
+            sndr=meta.sndr,
+            type_=meta.type,
+            styp=meta.styp,
+            seqn=meta.seqn,
+            sent_at=meta.sent_at,
+            policy=policy,
+        )
+        holder = self._holders.get(identity)
+        binding = bind(incoming.entry.message_id, meta.sent_at, holder, policy)
+        match binding:
+            case DuplicateOf(of):
+                self._results.skip_duplicate(incoming, of, holder)
+                return True
+            case TakesOver(of, note):
+                incoming = replace(incoming, taken_over_from=of, note=note)
+            case Own():
+                pass
+            case _:
+                assert_never(binding)
+        incoming = replace(incoming, identity=identity)
+        if not self._judge(incoming, message):
+            return False
+        written = self._results.messages[-1]
+        self._holders[identity] = Holder(
+            message_id=written.message_id,
+            state=written.state,
+            error_class=written.error_class,
+            sent_at=meta.sent_at,
+            discarded=False,
+            digest=written.digest,
+        )
+        return True
+
+    def _judge(self, incoming: Incoming, message: Message) -> bool:
+        results = self._results
+        match message.content:
+            case Ignored(type_):
+                results.skip(incoming, f"ignored:{type_}", alert=type_ in ALERTING_IGNORED)
+            case Unsupported(reason):
+                return results.fail(incoming, ErrorClass.UNSUPPORTED, reason)
+            case Inexpressible(reason):
+                return results.fail(incoming, ErrorClass.CODEC_ERROR, reason)
+            case Rejected(reason):
+                results.die(incoming, ErrorClass.PROTOCOL, reason)
+            case (Plan() | Operation() | Deletion()) as body:
+                self._conclude(incoming, message, body, self._decide(incoming, message, body))
+            case _:
+                assert_never(message.content)
+        return True
+
+    def _decide(self, incoming: Incoming, message: Message, body: Body) -> Outcome:
+        cause = incoming.entry.message_id
+        match body:
+            case Plan() as plan:
+                return decide_plan(
+                    self._flights,
+                    plan,
+                    cause=cause,
+                    sent_at=message.meta.sent_at,
+                    newest_sent_at=self._newest_plans,
+                    answers_open_request=self._rules.accept_foreign,
+                    last_versions=self._last_versions,
+                )
+            case Operation() as operation:
+                return decide_operation(
+                    self._flights,
+                    operation,
+                    cause=cause,
+                    unknown=self._rules.unknown_flight,
+                    last_versions=self._last_versions,
+                )
+            case Deletion() as deletion:
+                return decide_deletion(self._flights, deletion, cause=cause)
+            case _:
+                assert_never(body)
+
+    def _conclude(self, incoming: Incoming, message: Message, body: Body, outcome: Outcome) -> None:
+        match outcome:
+            case Applied(decisions):
+                self._apply(incoming, message, decisions)
+                if isinstance(body, Plan):
+                    self._remember_plan(body, message)
+                self._results.succeed(incoming)
+            case Skipped(reason, alert):
+                self._results.skip(incoming, reason, alert=alert)
+            case Refused(reason):
+                self._results.die(incoming, ErrorClass.PROTOCOL, reason)
+            case _:
+                assert_never(outcome)
+        if isinstance(body, Plan):
+            self.snapshots.append(self._snapshot(incoming, message, body))
+
+    def _apply(self, incoming: Incoming, message: Message, decisions: Sequence[Decision]) -> None:
+        # Bytes first: what cannot be encoded must fail before anything of the message is taken.
+        changes = [
+            ChangeRow(
+                flid=decision.after.flid,
+                version=decision.after.version,
+                message_id=incoming.entry.message_id,
+                changes=encode(provenance(decision)),
+            )
+            for decision in decisions
+        ]
+        events = [
+            NewEvent(
+                target=event.target,
+                type=event.type,
+                partition_key=event.state.flid,
+                flid=event.state.flid,
+                message_id=incoming.entry.message_id,
+                state_version=event.state.version,
+                operation_day=event.state.operation_day,
+                payload=None if event.value is None else encode(event.value),
+                traceparent=incoming.entry.traceparent,
+            )
+            for decision in decisions
+            for event in events_of(decision, message.meta, timezone=self._rules.timezone)
+        ]
+        self._changes += changes
+        self._events += events
+        self._flights.update({decision.after.flid: decision.after for decision in decisions})
+
+    def _remember_plan(self, plan: Plan, message: Message) -> None:
+        sent_at = message.meta.sent_at
+        if plan.kind is PlanKind.ADFT or sent_at is None:
+            return
+        for day in plan.operation_days:
+            self._newest_plans[day] = self._plan_days[day] = sent_at
+
+    def _snapshot(self, incoming: Incoming, message: Message, plan: Plan) -> SnapshotEntry:
+        written = self._results.messages[-1]
+        days = plan.operation_days
+        applied = written.state is MessageState.SUCCEEDED
+        return SnapshotEntry(
+            message_id=incoming.entry.message_id,
+            received_at=incoming.entry.received_at,
+            kind=message.meta.kind,
+            scope_start=days[0],
+            scope_end=days[-1],
+            flights=len(plan.flights),
+            outcome="applied" if applied else written.state.value.lower(),
+            reason=written.error,
+        )
+
+
+def provenance(decision: Decision) -> list[list[Json | None]]:
+    """``[field, old, new]`` of what one message changed, null for absent (spec 2.3).
+
+    Against what is stored, so that a version can be unfolded again; ``status`` and
+    ``operationDay`` stand beside the protocol names.
+    """
+    return list(_provenance(decision))
+
+
+def _provenance(decision: Decision) -> Iterator[list[Json | None]]:
+    before, after = decision.before, decision.after
+    old_status = before.status.value if before else None
+    if old_status != after.status.value:
+        yield ["status", old_status, after.status.value]
+    old_day = before.operation_day.isoformat() if before and before.operation_day else None
+    new_day = after.operation_day.isoformat() if after.operation_day else None
+    if old_day != new_day:
+        yield ["operationDay", old_day, new_day]
+    old = before.content if before else {}
+    changes = difference(old, after.content)
+    for name in sorted({*changes.set, *changes.replaced, *changes.cleared}):
+        yield [name, old.get(name), after.content.get(name)]

@@ -1,0 +1,288 @@
+"""The pump: heads of the line, decided and committed in one transaction (spec 3.3-3.6)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from msgexchange.clock import Clock
+from msgexchange.flight.messages import Inexpressible, Message, Plan, Unsupported
+from msgexchange.ids import Fence, Identity, MailboxId
+from msgexchange.lifecycle.head_of_line import Idle, WaitUntil, Work, next_step
+from msgexchange.lifecycle.identity import identity_of
+from msgexchange.lifecycle.states import TERMINAL, InboxEntry, MessageState
+from msgexchange.pipeline.fold import Fold, PumpRules, View
+from msgexchange.pipeline.incoming import Broken, Decode, Incoming, judge, within
+from msgexchange.pipeline.step import NOW, PauseS
+from msgexchange.ports import (
+    Batch,
+    Fenced,
+    HeadsMoved,
+    Mailbox,
+    MarkOutcome,
+    MessageFault,
+    MessageResult,
+    PumpStore,
+    PumpTransaction,
+    RetryNow,
+    SnapshotEntry,
+    Telemetry,
+    TextMissing,
+    Unavailable,
+)
+
+DUPLICATES_RUN_ALERT = 20
+"""A run of so many duplicates is told: SEQN may have restarted (spec 3.4)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PumpBounds:
+    """How much one transaction may hold; ``batch_min`` grows to ``batch_max`` under backlog."""
+
+    batch_min: int = 50
+    batch_max: int = 200
+    flights_max: int = 2_000
+    batch_text_bytes_max: int = 32 << 20
+    text_bytes_max: int = 64 << 20
+    idle_poll: timedelta = timedelta(seconds=1)
+
+
+class Pump:
+    """Works the head of the line, one batch a step. There is exactly one."""
+
+    def __init__(
+        self,
+        *,
+        store: PumpStore,
+        mailbox: Mailbox,
+        clock: Clock,
+        decode: Decode,
+        fence: Fence,
+        rules: PumpRules,
+        bounds: PumpBounds,
+        telemetry: Telemetry,
+        marks: bool,
+        wake_delivery: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._mailbox = mailbox
+        self._clock = clock
+        self._decode = decode
+        self._fence = fence
+        self._rules = rules
+        self._bounds = bounds
+        self._telemetry = telemetry
+        self._marks = marks
+        self._wake_delivery = wake_delivery
+        self._batch = bounds.batch_min
+        self._marked: dict[MailboxId, MarkOutcome] = {}
+        self._outage = timedelta()
+        self._duplicates_run = 0
+
+    def step(self) -> PauseS:
+        now = self._clock.now()
+        heads = self._store.heads(self._batch)
+        self._grow(len(heads))
+        step = next_step(heads, now=now, text_bytes_max=self._bounds.batch_text_bytes_max)
+        match step:
+            case Idle():
+                self._confirm_marks()
+                return self._bounds.idle_poll.total_seconds()
+            case WaitUntil(_, at):
+                self._confirm_marks()
+                return max((at - now).total_seconds(), 0.001)
+            case Work(entries):
+                try:
+                    self._work(entries, started_at=now)
+                except HeadsMoved as moved:
+                    self._telemetry.log("pump.heads-moved", reason=str(moved))
+                return NOW
+
+    def resumed(self, pause: timedelta) -> None:
+        """An outage of this length is over; the head's deadline moves by it (spec 3.3)."""
+        self._outage += pause
+
+    def _grow(self, heads: int) -> None:
+        full = heads >= self._batch
+        self._batch = (
+            min(self._batch * 2, self._bounds.batch_max) if full else self._bounds.batch_min
+        )
+
+    def _work(self, entries: Sequence[InboxEntry], *, started_at: datetime) -> None:
+        readable = [
+            entry.message_id
+            for entry in entries
+            if entry.text_bytes is not None and entry.text_bytes <= self._bounds.text_bytes_max
+        ]
+        texts = self._mailbox.texts(readable, bytes_max=self._bounds.text_bytes_max)
+        incoming = within(
+            (
+                judge(
+                    self._after_outage(entry),
+                    texts.get(entry.message_id, _missing(entry)),
+                    self._decode,
+                )
+                for entry in entries
+            ),
+            self._bounds.flights_max,
+        )
+        self._commit_or_halve(incoming, started_at)
+        self._outage = timedelta()
+
+    def _after_outage(self, entry: InboxEntry) -> InboxEntry:
+        if entry.processing_started_at is None or not self._outage:
+            return entry
+        return replace(entry, processing_started_at=entry.processing_started_at + self._outage)
+
+    def _commit_or_halve(self, incoming: Sequence[Incoming], started_at: datetime) -> bool:
+        """Commit; after a database error in halves, so that one poisoned message is charged alone.
+
+        False when a message failed: those behind it wait.
+        """
+        try:
+            return self._commit(incoming, started_at)
+        except (MemoryError, Unavailable, RetryNow, Fenced, HeadsMoved):
+            raise
+        except Exception as fault:  # noqa: BLE001 - charged to the message that causes it
+            if len(incoming) == 1:
+                broken = Broken(f"the commit failed: {type(fault).__name__}: {fault}")
+                return self._commit([replace(incoming[0], judged=broken)], started_at)
+        middle = len(incoming) // 2
+        return self._commit_or_halve(incoming[:middle], started_at) and self._commit_or_halve(
+            incoming[middle:], started_at
+        )
+
+    def _commit(self, incoming: Sequence[Incoming], started_at: datetime) -> bool:
+        """One transaction: everything of these messages, or nothing. False if the first failed."""
+        now = self._clock.now()
+        marked = dict(self._marked)
+        with self._store.transaction(self._fence) as transaction:
+            transaction.confirm_heads([one.entry for one in incoming])
+            view = self._view(transaction, incoming)
+            fold = Fold(view, self._rules, now=now, started_at=started_at)
+            for one in incoming:
+                if not self._take(fold, one):
+                    break
+            batch = replace(fold.batch(), marked=marked)
+            transaction.commit_batch(batch, now=now, codec_version=self._rules.codec_version)
+        for id_ in marked:
+            self._marked.pop(id_, None)
+        self._after_commit(batch, fold.snapshots, fold.alerts)
+        for one, result in zip(incoming, batch.messages, strict=False):
+            self._report(one, result, now)
+        self._telemetry.observe("commit_seconds", (self._clock.now() - now).total_seconds())
+        return all(result.state in TERMINAL for result in batch.messages)
+
+    def _take(self, fold: Fold, one: Incoming) -> bool:
+        try:
+            return fold.take(one)
+        except MemoryError:
+            raise
+        except Exception as failure:  # noqa: BLE001 - charged to the message that causes it
+            # The fold takes nothing of a message before its decision is whole.
+            reason = f"deciding failed: {type(failure).__name__}: {failure}"
+            return fold.take(replace(one, judged=Broken(reason)))
+
+    def _view(self, transaction: PumpTransaction, incoming: Sequence[Incoming]) -> View:
+        messages = [one.message for one in incoming if one.message]
+        flids = {flid for one in incoming for flid in one.flids}
+        days = {
+            day
+            for message in messages
+            if isinstance(message.content, Plan)
+            for day in message.content.operation_days
+        }
+        doubtful = any(isinstance(m.content, Unsupported | Inexpressible) for m in messages)
+        flights = transaction.flights(flids) if flids else {}
+        unknown = flids - flights.keys()
+        return View(
+            holders=transaction.holders(self._identities(messages)) if messages else {},
+            flights=flights,
+            last_versions=transaction.last_versions(unknown) if unknown else {},
+            newest_plans=transaction.newest_plans(days) if days else {},
+            exhausted_kinds=transaction.exhausted_kinds(self._rules.codec_version)
+            if doubtful
+            else frozenset(),
+        )
+
+    def _identities(self, messages: Sequence[Message]) -> set[Identity]:
+        policy = self._rules.identity
+        return {
+            identity_of(
+                sndr=m.meta.sndr,
+                type_=m.meta.type,
+                styp=m.meta.styp,
+                seqn=m.meta.seqn,
+                sent_at=m.meta.sent_at,
+                policy=policy,
+            )
+            for m in messages
+            if m.meta.sent_at is not None or not policy.include_day_boundary
+        }
+
+    def _after_commit(
+        self,
+        batch: Batch,
+        snapshots: Sequence[SnapshotEntry],
+        alerts: Sequence[tuple[str, str]],
+    ) -> None:
+        if batch.events:
+            self._wake_delivery()
+        self._mark([m.message_id for m in batch.messages if m.state in TERMINAL])
+        for name, text in alerts:
+            self._telemetry.alert(name, text)
+        for snapshot in snapshots:
+            self._log_snapshot(snapshot)
+
+    def _mark(self, ids: Sequence[MailboxId]) -> None:
+        """Best effort: the intent is committed, and the sweep retries what fails here."""
+        if not ids or not self._marks:
+            return
+        try:
+            self._store.check_fence(self._fence)
+            self._marked.update(self._mailbox.mark(ids))
+        except (Unavailable, RetryNow, MessageFault) as failure:
+            self._telemetry.log("mark.failed", first=ids[0], count=len(ids), reason=str(failure))
+
+    def _confirm_marks(self) -> None:
+        """Marks that found no next commit to ride along with get one of their own."""
+        if self._marked:
+            self._store.record_marks(self._marked, now=self._clock.now())
+            self._marked = {}
+
+    def _log_snapshot(self, snapshot: SnapshotEntry) -> None:
+        try:
+            self._store.log_snapshot(snapshot)
+        except (Unavailable, RetryNow, MessageFault) as failure:
+            self._telemetry.log("snapshot-log.failed", reason=str(failure))
+
+    def _report(self, one: Incoming, result: MessageResult, now: datetime) -> None:
+        duplicate = result.error is not None and result.error.startswith("duplicate-of:")
+        self._duplicates_run = self._duplicates_run + 1 if duplicate else 0
+        if self._duplicates_run == DUPLICATES_RUN_ALERT:
+            text = f"{DUPLICATES_RUN_ALERT} duplicates in a row, up to message {result.message_id}"
+            self._telemetry.alert("duplicates-run", text)
+        self._telemetry.count(
+            "messages", state=result.state.value, error_class=result.error_class or ""
+        )
+        if one.message is not None:
+            for name in one.message.unknown:
+                self._telemetry.count("unknown_names", element=name)
+            for name in one.message.unreadable_times:
+                self._telemetry.count("unreadable_times", element=name)
+        if result.state in TERMINAL:
+            latency_s = (now - one.entry.received_at).total_seconds()
+            self._telemetry.observe("message_latency_seconds", latency_s)
+        if result.state in (MessageState.FAILED, MessageState.DEAD):
+            self._telemetry.log(
+                "message.failed",
+                message_id=result.message_id,
+                state=result.state.value,
+                error_class=result.error_class,
+                attempts=result.attempts,
+                next_attempt_at=result.next_attempt_at,
+                error=result.error,
+            )
+
+
+def _missing(entry: InboxEntry) -> TextMissing:
+    return TextMissing.NO_TEXT if entry.text_bytes is None else TextMissing.TOO_LARGE

@@ -1,0 +1,79 @@
+"""KAFKA:schd: the latest state per flight, merged every few seconds (spec 4.3)."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from msgexchange.clock import Clock
+from msgexchange.ids import Fence
+from msgexchange.pipeline.delivery import (
+    DeliveryRules,
+    acknowledged,
+    failure_of,
+    send,
+    undelivered,
+)
+from msgexchange.pipeline.step import NOW, PauseS
+from msgexchange.ports import (
+    Dependency,
+    RecordProducer,
+    RecordRefused,
+    SchdStore,
+    Telemetry,
+    Unavailable,
+)
+
+
+class SchdFlush:
+    """One flush a step: winners sent, then SENT, and what they stand for SUPERSEDED."""
+
+    def __init__(
+        self,
+        *,
+        store: SchdStore,
+        producer: RecordProducer,
+        clock: Clock,
+        fence: Fence,
+        generation: int,
+        rules: DeliveryRules,
+        flush_period: timedelta,
+        new_flush_id: Callable[[], str],
+        telemetry: Telemetry,
+    ) -> None:
+        self._store = store
+        self._producer = producer
+        self._clock = clock
+        self._fence = fence
+        self._generation = generation
+        self._rules = rules
+        self._period_s = flush_period.total_seconds()
+        self._new_flush_id = new_flush_id
+        self._telemetry = telemetry
+
+    def step(self) -> PauseS:
+        flush = self._store.begin_flush(
+            self._fence,
+            flush_id=self._new_flush_id(),
+            limit=self._rules.window_max,
+            bytes_max=self._rules.window_bytes_max,
+            now=self._clock.now(),
+        )
+        if not flush.winners:
+            return self._period_s
+        answers = send(
+            self._producer, flush.winners, generation=self._generation, rules=self._rules
+        )
+        sent = acknowledged(answers)
+        now = self._clock.now()
+        self._store.end_flush(self._fence, flush, sent, now=now)
+        self._telemetry.count("events_sent", len(sent), target="KAFKA:schd")
+        for entry in flush.winners:
+            answer = answers[entry.event_id]
+            if isinstance(answer, RecordRefused):
+                failure = failure_of(entry, answer, now=now, rules=self._rules)
+                self._store.charge(self._fence, failure, now=now)
+                if failure.next_attempt_at is None:
+                    self._telemetry.alert("dead-event", f"event {entry.event_id}: {answer.reason}")
+        reason = undelivered(answers)
+        if reason is not None:
+            raise Unavailable(Dependency.BROKER, reason)
+        return NOW if len(flush.winners) >= self._rules.window_max else self._period_s

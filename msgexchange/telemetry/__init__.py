@@ -1,0 +1,1 @@
+"""What the system tells of itself: log lines, metrics, alerts. Never blocks, never fails work."""

@@ -1,0 +1,74 @@
+"""The metrics on ``/metrics``: names, kinds and labels; low cardinality, never a flight or id."""
+
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+LATENCY_BUCKETS_S = (0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+
+@dataclass(frozen=True, slots=True)
+class Instrument:
+    """One metric a step may touch."""
+
+    text: str
+    labels: tuple[str, ...] = ()
+
+
+COUNTERS = {
+    "alerts": Instrument("Things a person must know, by name", ("name",)),
+    "messages": Instrument(
+        "Messages that left an attempt, by state and error class", ("state", "error_class")
+    ),
+    "inbox_enqueued": Instrument("Mailbox rows taken into the inbox"),
+    "gaps_permanent": Instrument("Mailbox ids passed as permanent gaps"),
+    "events_sent": Instrument("Events acknowledged by the broker", ("target",)),
+    "actor_restarts": Instrument("Actors that failed and were started again", ("actor",)),
+    "unknown_names": Instrument("Elements and attributes the catalogue does not know", ("element",)),
+    "unreadable_times": Instrument("Times kept raw because no form fits", ("element",)),
+    "log_lines_dropped": Instrument("Log lines lost to a blocked or slow sink"),
+}
+
+HISTOGRAMS = {
+    "commit_seconds": "Time one batch takes from its first read to its commit",
+    "message_latency_seconds": "From a message's enqueue to its terminal commit",
+}
+
+
+LABEL_VALUES_MAX = 100
+"""Distinct names counted one by one; names come from messages, so later ones share ``other``."""
+
+
+class Instruments:
+    """Creates every metric once in its own registry."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._counters = {
+            name: Counter(f"msgexchange_{name}", one.text, one.labels, registry=registry)
+            for name, one in COUNTERS.items()
+        }
+        self._histograms = {
+            name: Histogram(
+                f"msgexchange_{name}", text, buckets=LATENCY_BUCKETS_S, registry=registry
+            )
+            for name, text in HISTOGRAMS.items()
+        }
+        self._names: dict[str, set[str]] = {}
+
+    def count(self, name: str, amount: int, labels: dict[str, str]) -> None:
+        counter = self._counters[name]
+        if "element" in labels:
+            labels["element"] = self._bounded(name, labels["element"])
+        (counter.labels(**labels) if labels else counter).inc(amount)
+
+    def _bounded(self, metric: str, value: str) -> str:
+        seen = self._names.setdefault(metric, set())
+        if value in seen:
+            return value
+        if len(seen) >= LABEL_VALUES_MAX:
+            return "other"
+        seen.add(value)
+        return value
+
+    def observe(self, name: str, seconds: float) -> None:
+        self._histograms[name].observe(seconds)
