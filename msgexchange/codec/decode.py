@@ -53,39 +53,53 @@ def decode(text: str, catalogue: Catalogue, limits: Limits, zone: ZoneInfo) -> D
 
 
 def _judge(reading: Reading, root: Element, meta: Meta, message_extras: Extras) -> Content:
-    if meta.type in reading.catalogue.ignored:
-        return Ignored(meta.type)
-    reason = _why_unsupported(reading.catalogue, meta)
-    if reason is not None:
-        return Unsupported(reason)
+    verdict = _type_verdict(reading.catalogue, meta)
     try:
-        bodies = _bodies(reading, root, meta, message_extras)
         keep_unknown(root, message_extras)
-        return _body(reading, meta, bodies, message_extras)
+        if verdict is None:
+            return _body(
+                reading, meta, _bodies(reading, root, meta, message_extras), message_extras
+            )
     except Refusal as refusal:
-        return refusal.verdict
+        return verdict or refusal.verdict
+    return verdict
+
+
+def _type_verdict(catalogue: Catalogue, meta: Meta) -> Ignored | Unsupported | None:
+    if meta.type in catalogue.ignored:
+        return Ignored(meta.type)
+    reason = _why_unsupported(catalogue, meta)
+    return None if reason is None else Unsupported(reason)
 
 
 def _why_unsupported(catalogue: Catalogue, meta: Meta) -> str | None:
     """None if type and subtype are known, else what to do about it."""
     envelope = catalogue.envelope
-    if meta.type == envelope.plan:
-        if meta.styp in set(PlanKind):
-            return None
-        return f"{meta.type} with STYP {shown(meta.styp)}: known are {', '.join(PlanKind)}"
     if meta.type == envelope.deletion:
         return None
+    if meta.type == envelope.plan:
+        return _why_plan_unsupported(meta)
     if meta.type == envelope.operation:
         return _why_kind_unsupported(catalogue, meta.styp)
     if meta.type in catalogue.references:
-        if meta.styp not in _REFERENCE_SUBTYPES:
-            known = ", ".join(sorted(_REFERENCE_SUBTYPES))
-            return f"reference type {meta.type} with STYP {shown(meta.styp)}: known are {known}"
-        return (
-            f"reference type {meta.type}: this version does not apply reference data; replay the "
-            "message with a version that does, or put the type on the catalogue's ignore list"
-        )
+        return _why_reference_unsupported(meta)
     return f"TYPE {shown(meta.type)} is not in the catalogue; add it, or put it on the ignore list"
+
+
+def _why_plan_unsupported(meta: Meta) -> str | None:
+    if meta.styp in set(PlanKind):
+        return None
+    return f"{meta.type} with STYP {shown(meta.styp)}: known are {', '.join(PlanKind)}"
+
+
+def _why_reference_unsupported(meta: Meta) -> str:
+    if meta.styp not in _REFERENCE_SUBTYPES:
+        known = ", ".join(sorted(_REFERENCE_SUBTYPES))
+        return f"reference type {meta.type} with STYP {shown(meta.styp)}: known are {known}"
+    return (
+        f"reference type {meta.type}: this version does not apply reference data; replay the "
+        "message with a version that does, or put the type on the catalogue's ignore list"
+    )
 
 
 def _why_kind_unsupported(catalogue: Catalogue, styp: str) -> str | None:
@@ -119,18 +133,14 @@ def _bodies(
         )
     for other in others:
         if other.name in known_bodies:
-            raise rejected(
-                ROOT, f"holds {other.name} beside {meta.type}; send one type a message"
-            )
+            raise rejected(ROOT, f"holds {other.name} beside {meta.type}; send one type a message")
         message_extras.element(other, taken=reading.is_taken(other.name))
     if root.text:
         message_extras.attribute(ROOT, root.text)
     return bodies
 
 
-def _body(
-    reading: Reading, meta: Meta, bodies: Sequence[Element], message_extras: Extras
-) -> Body:
+def _body(reading: Reading, meta: Meta, bodies: Sequence[Element], message_extras: Extras) -> Body:
     catalogue = reading.catalogue
     envelope = catalogue.envelope
     if meta.type == envelope.plan:

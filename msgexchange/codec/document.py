@@ -1,8 +1,8 @@
 """A message text as a small tree of elements, or why it is no XML we accept (spec 1.1)."""
 
+import pyexpat
 import re
 
-import pyexpat
 from defusedxml.common import (
     DefusedXmlException,
     DTDForbidden,
@@ -33,12 +33,19 @@ class Element:
 
     __slots__ = ("attributes", "children", "name", "nil", "text")
 
-    def __init__(self, name: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        attributes: tuple[tuple[str, str], ...] = (),
+        children: tuple["Element", ...] = (),
+        text: str = "",
+        nil: bool = False,  # noqa: FBT001, FBT002
+    ) -> None:
         self.name = name
-        self.attributes: tuple[tuple[str, str], ...] = ()
-        self.children: tuple[Element, ...] = ()
-        self.text = ""
-        self.nil = False
+        self.attributes = attributes
+        self.children = children
+        self.text = text
+        self.nil = nil
 
     @property
     def is_empty(self) -> bool:
@@ -55,10 +62,15 @@ def parse(text: str, limits: Limits) -> Element | Malformed:
         return too_large
     trimmed = text.lstrip(_BEFORE_DECLARATION)
     place = _Place(text[: len(text) - len(trimmed)])
+    # Before expat sees it: it takes NUL beside "<" for UTF-16, whatever encoding it is told.
+    nul_index = trimmed.find("\0")
+    if nul_index >= 0:
+        return Malformed(f"{place.of_index(trimmed, nul_index)}: {_forbidden(trimmed[nul_index])}")
     try:
         octets = trimmed.encode()
     except UnicodeEncodeError as exc:
-        return Malformed(_lone_surrogate(trimmed, exc.start, place))
+        half = trimmed[exc.start]
+        return Malformed(f"{place.of_index(trimmed, exc.start)}: {_forbidden(half)}")
     if len(octets) > limits.text_bytes_max:
         return too_large
     return _parse_octets(octets, limits, place)
@@ -75,6 +87,10 @@ class _Place:
         """``line`` counts from 1 and ``column`` from 0, as expat counts them."""
         shift = self._columns if line == 1 else 0
         return f"line {line + self._lines}, column {column + shift + 1}"
+
+    def of_index(self, text: str, index: int) -> str:
+        line = text.count("\n", 0, index) + 1
+        return self.of(line, index - text.rfind("\n", 0, index) - 1)
 
 
 class _OverLimit(Exception):
@@ -101,9 +117,7 @@ def _parse_octets(octets: bytes, limits: Limits, place: _Place) -> Element | Mal
 def _syntax(exc: pyexpat.ExpatError, octets: bytes, index: int) -> str:
     there = octets[index : index + 4].decode(errors="ignore")[:1]
     if _FORBIDDEN.match(there):
-        return (
-            f"the character U+{ord(there):04X} is forbidden in XML; remove it where it is written"
-        )
+        return _forbidden(there)
     return f"not well-formed XML: {pyexpat.ErrorString(exc.code)}; send the whole message again"
 
 
@@ -116,121 +130,110 @@ def _refused(exc: Exception) -> str:
     )
 
 
-def _lone_surrogate(text: str, index: int, place: _Place) -> str:
-    line = text.count("\n", 0, index) + 1
-    here = place.of(line, index - text.rfind("\n", 0, index) - 1)
+def _forbidden(character: str) -> str:
     return (
-        f"{here}: U+{ord(text[index]):04X} is half a character and forbidden in XML; "
-        "write the character whole"
+        f"the character U+{ord(character):04X} is forbidden in XML; remove it where it is written"
     )
 
 
 class _Tree:
-    """Builds the elements while expat reads; the open element's parts lie on top of the stack."""
+    """Builds the elements while expat reads, on three flat stacks.
 
-    __slots__ = (
-        "_children",
-        "_depth_max",
-        "_element",
-        "_nodes_left",
-        "_pieces",
-        "_stack",
-        "_xsi_prefixes",
-    )
+    ``_open`` has each open element's name, attributes and where its children and its text begin
+    on the other two.
+    """
+
+    __slots__ = ("_closed", "_depth_max", "_nodes_left", "_open", "_pieces", "_xsi_prefixes")
 
     def __init__(self, limits: Limits) -> None:
         self._depth_max = limits.depth_max
         self._nodes_left = limits.nodes_max
-        self._stack: list[tuple[Element, list[str], list[Element]]] = []
-        self._element = Element("")
+        self._open: list[tuple[str, list[str], int, int]] = []
+        self._closed: list[Element] = []
         self._pieces: list[str] = []
-        self._children: list[Element] = []
         self._xsi_prefixes = {"xsi"}
 
     @property
     def root(self) -> Element:
-        return self._children[0]
+        return self._closed[0]
 
     def listen_to(self, parser: pyexpat.XMLParserType) -> None:
         parser.buffer_text = True
         parser.ordered_attributes = True
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._text
+        parser.CharacterDataHandler = self._pieces.append
         parser.StartDoctypeDeclHandler = _refuse_doctype
         parser.EntityDeclHandler = _refuse_entity
-        parser.UnparsedEntityDeclHandler = _refuse_unparsed_entity
+        parser.UnparsedEntityDeclHandler = _refuse_entity
         parser.ExternalEntityRefHandler = _refuse_reference
 
     def _start(self, name: str, attributes: list[str]) -> None:
-        stack = self._stack
-        stack.append((self._element, self._pieces, self._children))
-        if len(stack) > self._depth_max:
+        self._open.append((name, attributes, len(self._closed), len(self._pieces)))
+        if len(self._open) > self._depth_max:
             raise _OverLimit(
                 f"elements are nested more than {self._depth_max} deep; flatten the message"
             )
         self._nodes_left -= 1 + (len(attributes) >> 1)
         if self._nodes_left < 0:
-            raise _OverLimit(
-                "too many elements and attributes; send the message in smaller parts"
+            raise _OverLimit("too many elements and attributes; send the message in smaller parts")
+        if _XSI in attributes:
+            names = attributes[::2]
+            self._xsi_prefixes.update(
+                name.removeprefix("xmlns:")
+                for name, value in zip(names, attributes[1::2], strict=True)
+                if value == _XSI and name.startswith("xmlns:")
             )
-        self._element = Element(name.rpartition(":")[2] if ":" in name else name)
-        self._pieces = []
-        self._children = []
-        if attributes:
-            self._take_attributes(attributes)
 
     def _end(self, _name: str) -> None:
-        element = self._element
-        if not element.nil:
-            if self._pieces:
-                element.text = "".join(self._pieces).strip(BLANKS)
-            if self._children:
-                element.children = tuple(self._children)
-        self._element, self._pieces, self._children = self._stack.pop()
-        self._children.append(element)
+        name, attributes, first_child, first_piece = self._open.pop()
+        closed = self._closed
+        children: tuple[Element, ...] = ()
+        if len(closed) > first_child:
+            children = tuple(closed[first_child:])
+            del closed[first_child:]
+        if ":" in name:
+            name = name.rpartition(":")[2]
+        text = self._take_text(first_piece)
+        if not attributes:
+            closed.append(Element(name, (), children, text))
+            return
+        kept, nil = self._sort_attributes(attributes)
+        closed.append(
+            Element(name, kept, (), "", nil) if nil else Element(name, kept, children, text)
+        )
 
-    def _text(self, data: str) -> None:
-        self._pieces.append(data)
+    def _take_text(self, first_piece: int) -> str:
+        pieces = self._pieces
+        count = len(pieces) - first_piece
+        if count == 1:
+            return pieces.pop().strip(BLANKS)
+        if count == 0:
+            return ""
+        text = "".join(pieces[first_piece:]).strip(BLANKS)
+        del pieces[first_piece:]
+        return text
 
-    def _take_attributes(self, flat: list[str]) -> None:
-        pairs = list(zip(flat[::2], flat[1::2], strict=True))
-        for name, value in pairs:
-            if name.startswith("xmlns:") and value == _XSI:
-                self._xsi_prefixes.add(name[6:])
+    def _sort_attributes(self, flat: list[str]) -> tuple[tuple[tuple[str, str], ...], bool]:
+        """The ones to keep, by local name, and whether ``xsi:nil`` was among them."""
         kept = []
-        for name, value in pairs:
+        nil = False
+        for name, value in zip(flat[::2], flat[1::2], strict=True):
             prefix, _, local = name.rpartition(":")
             if prefix in self._xsi_prefixes:
-                self._element.nil |= local == "nil" and value.strip(BLANKS) in {"true", "1"}
+                nil |= local == "nil" and value.strip(BLANKS) in {"true", "1"}
             elif prefix != "xmlns" and name != "xmlns":
                 kept.append((local, value.strip(BLANKS)))
-        self._element.attributes = tuple(kept)
+        return tuple(kept), nil
 
 
-def _refuse_doctype(name: str, sysid: str | None, pubid: str | None, _internal: bool) -> None:  # noqa: FBT001
+def _refuse_doctype(name: str, sysid: str | None, pubid: str | None, _has_subset: bool) -> None:  # noqa: FBT001
     raise DTDForbidden(name, sysid, pubid)
 
 
-def _refuse_entity(
-    name: str,
-    _is_parameter: bool,  # noqa: FBT001
-    value: str | None,
-    base: str | None,
-    sysid: str,
-    pubid: str | None,
-    notation: str | None,
-) -> None:
-    raise EntitiesForbidden(name, value, base, sysid, pubid, notation)
+def _refuse_entity(name: str, *_details: object) -> None:
+    raise EntitiesForbidden(name, None, None, None, None, None)
 
 
-def _refuse_unparsed_entity(
-    name: str, base: str | None, sysid: str, pubid: str | None, notation: str
-) -> None:
-    raise EntitiesForbidden(name, None, base, sysid, pubid, notation)
-
-
-def _refuse_reference(
-    context: str, base: str | None, sysid: str | None, pubid: str | None
-) -> int:
+def _refuse_reference(context: str, base: str | None, sysid: str | None, pubid: str | None) -> int:
     raise ExternalReferenceForbidden(context, base, sysid, pubid)

@@ -35,8 +35,7 @@ class Extras:
         if element.attributes:
             for name, _ in element.attributes:
                 self._reading.report(name)
-            bare = Element(element.name)
-            bare.attributes = element.attributes
+            bare = Element(element.name, element.attributes)
             value = structure(self._reading, self._where, bare)
             self._values.setdefault(CLASH_PREFIX + element.name, []).append(value)
 

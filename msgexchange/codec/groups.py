@@ -64,9 +64,7 @@ def _scalar(
     return Set(group.name, value)
 
 
-def _collection(
-    reading: Reading, flid: Flid, group: Group, elements: Sequence[Element]
-) -> Command:
+def _collection(reading: Reading, flid: Flid, group: Group, elements: Sequence[Element]) -> Command:
     if len(elements) == 1 and (elements[0].is_empty or elements[0].nil):
         if group.clear_rule is ClearRule.EMPTY_ELEMENT_IS_EMPTY_LIST:
             return Replace(group.name, ())
@@ -94,9 +92,7 @@ def _is_zero(sequence: Json | None) -> bool:
     return isinstance(sequence, str) and sequence != "" and not sequence.strip("0")
 
 
-def _exception(
-    reading: Reading, flid: Flid, group: Group, elements: Sequence[Element]
-) -> Command:
+def _exception(reading: Reading, flid: Flid, group: Group, elements: Sequence[Element]) -> Command:
     if len(elements) > 1:
         raise rejected(
             f"flight {flid}, {group.name}", f"stands there {len(elements)} times; send it once"
@@ -113,9 +109,7 @@ def _has_content(value: Json) -> bool:
     return any(map(_has_content, value if isinstance(value, tuple) else value.values()))
 
 
-def _text_group(
-    reading: Reading, flid: Flid, group: Group, elements: Sequence[Element]
-) -> Command:
+def _text_group(reading: Reading, flid: Flid, group: Group, elements: Sequence[Element]) -> Command:
     if len(elements) == 1 and (elements[0].is_empty or elements[0].nil):
         return Clear(group.name)
     where = f"flight {flid}, {group.name}"

@@ -15,23 +15,23 @@ def read_item(reading: Reading, flid: Flid, group: Group, element: Element) -> d
     """
     fields: dict[str, Json] = {}
     extras: Extras | None = None
-    for name, value in element.attributes:
-        if name in group.columns:
-            _put(reading, flid, group, fields, name, value)
+    for attribute in element.attributes:
+        if attribute[0] in group.columns:
+            _put(reading, flid, group, fields, attribute)
         else:
             extras = extras or _extras(reading, flid, group)
-            extras.attribute(name, value)
+            extras.attribute(*attribute)
     for child in element.children:
         known = child.name in group.columns
         if known:
-            _put(reading, flid, group, fields, child.name, _leaf_text(flid, group, child))
+            _put(reading, flid, group, fields, (child.name, _leaf_text(flid, group, child)))
         if not known or child.attributes:
             extras = extras or _extras(reading, flid, group)
             (extras.attributes_of if known else extras.element)(child)
     if element.text:
         text_field = reading.catalogue.envelope.text_field
         if text_field in group.columns:
-            _put(reading, flid, group, fields, text_field, element.text)
+            _put(reading, flid, group, fields, (text_field, element.text))
         else:
             extras = extras or _extras(reading, flid, group)
             extras.attribute(text_field, element.text)
@@ -55,8 +55,9 @@ def _leaf_text(flid: Flid, group: Group, child: Element) -> str:
 
 
 def _put(
-    reading: Reading, flid: Flid, group: Group, fields: dict[str, Json], name: str, value: str
+    reading: Reading, flid: Flid, group: Group, fields: dict[str, Json], found: tuple[str, str]
 ) -> None:
+    name, value = found
     if len(value) > reading.limits.value_characters_max:
         reading.check_value(f"flight {flid}, {group.name}", name, value)
     if name in group.time_fields:

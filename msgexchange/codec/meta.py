@@ -69,7 +69,7 @@ def _value(meta: Element, name: str) -> str:
     value = found[0].text if found else ""
     if any(child.children or child.text != value for child in found):
         raise _BadMeta(f"{META}/{name} is not one plain value; send it once, as text")
-    if not value and name != _MAY_BE_BLANK:
+    if not value.strip() and name != _MAY_BE_BLANK:
         raise _BadMeta(f"{META}/{name} is missing or blank; fill it in")
     if len(value) > VALUE_CHARACTERS_MAX:
         raise _BadMeta(

@@ -26,7 +26,7 @@ _DECLARATION = re.compile(rb"""\s*<\?xml[^>]{0,200}?\sencoding\s*=\s*["']([^"'>]
 _DECLARATION_BYTES_MAX = 1_024
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,39}")
 
-_SUPERSETS = {"gb2312": "gb18030", "gbk": "gb18030"}
+_SUPERSETS = {"gb2312": "gb18030", "gbk": "gb18030", "utf-8-sig": "utf-8"}
 # A list of our own: Python also knows codecs that are no charsets (unicode_escape, punycode).
 _CHARSETS = frozenset(
     {
@@ -62,8 +62,8 @@ def decode_octets(body: bytes, content_type: str | None) -> str | Undecodable:
             return _decoded(body[len(mark) :], charset, "the byte order mark")
     if content_type and (match := _CHARSET.search(content_type)):
         return _named(body, match[1], "the media type's charset")
-    if match := _DECLARATION.match(body[:_DECLARATION_BYTES_MAX]):
-        return _named(body, match[1].decode("latin-1"), "the XML declaration")
+    if declared := _DECLARATION.match(body[:_DECLARATION_BYTES_MAX]):
+        return _named(body, declared[1].decode("latin-1"), "the XML declaration")
     # A declaration in wide characters shows by its first bytes alone.
     return _decoded(body, _wide_charset(body) or "utf-8", "the default")
 

@@ -36,7 +36,9 @@ def read_plan(
     return Plan(
         kind,
         tuple(
-            PlannedFlight(flid, _operation_day(reading, flid, block), _commands(reading, flid, block))
+            PlannedFlight(
+                flid, _operation_day(reading, flid, block), _commands(reading, flid, block)
+            )
             for flid, block in zip(flids, blocks, strict=True)
         ),
     )

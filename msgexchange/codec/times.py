@@ -50,7 +50,8 @@ def _read(text: str, zone: ZoneInfo) -> datetime | None:
         number = _MONTHS.get(month.upper(), 0)
         return datetime(2000 + int(year), number, int(day), int(hour), int(minute))  # noqa: DTZ001
     if match := _COMPACT.fullmatch(text):
-        return datetime(*(int(part or 0) for part in match.groups()))  # type: ignore[arg-type]  # noqa: DTZ001
+        years, months, days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+        return datetime(years, months, days, hours, minutes, seconds)  # noqa: DTZ001
     if _ISO.fullmatch(text):
         moment = datetime.fromisoformat(text)
         return moment.astimezone(zone).replace(tzinfo=None) if moment.tzinfo else moment

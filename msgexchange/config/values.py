@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import BeforeValidator, StringConstraints
+from pydantic_core import PydanticCustomError
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)")
 _SECONDS_OF = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -14,7 +15,7 @@ _BYTES_OF = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 def _read_duration(value: Any) -> Any:
     if isinstance(value, bool):
-        raise ValueError("a duration is wanted, not true or false")
+        raise PydanticCustomError("duration", "a duration is wanted, not true or false")
     if isinstance(value, int | float):
         return timedelta(seconds=value)
     if not isinstance(value, str):
@@ -44,7 +45,8 @@ Size: TypeAlias = Annotated[int, BeforeValidator(_read_size)]
 """A number of bytes, written ``64 MiB`` or as the number itself."""
 
 TableName: TypeAlias = Annotated[
-    str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_$]{0,63}(\.[A-Za-z_][A-Za-z0-9_$]{0,63})?$")
+    str,
+    StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_$]{0,63}(\.[A-Za-z_][A-Za-z0-9_$]{0,63})?$"),
 ]
 """A table, with its schema where needed; nothing that could be more than a name."""
 

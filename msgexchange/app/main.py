@@ -1,0 +1,94 @@
+"""``run.py``: the command line over everything behind it."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgexchange.app.adapters import (
+    connect_store,
+    migrate,
+    open_catalogue,
+    open_mailbox,
+    open_store,
+)
+from msgexchange.app.demo import demo
+from msgexchange.app.observing import Sources, observe, verify
+from msgexchange.app.serving import BOOTSTRAP_FILE, serve
+from msgexchange.cli.commands import run
+from msgexchange.cli.context import DemoOptions, Misuse, UpgradeRefused, Verification
+from msgexchange.config import Settings, load
+from msgexchange.ports import Reads
+from msgexchange.store.schema import at_head
+
+
+class Site:
+    """What the commands need, built from settings on demand."""
+
+    def load(self, config: Path | None, data_dir: Path) -> Settings:
+        dotenv = Path(".env")
+        settings = load(config, os.environ, dotenv if dotenv.is_file() else None, data_dir)
+        open_catalogue(settings)
+        return settings
+
+    @contextmanager
+    def reads(self, settings: Settings) -> Iterator[Reads]:
+        store = open_store(settings, open_catalogue(settings))
+        try:
+            yield store.reads
+        finally:
+            store.close()
+
+    def serve(self, settings: Settings) -> int:
+        return serve(settings)
+
+    def demo(self, settings: Settings, options: DemoOptions) -> int:
+        return demo(settings, options)
+
+    def verify(self, settings: Settings, *, topics: bool) -> Verification:
+        catalogue = open_catalogue(settings)
+        store = open_store(settings, catalogue)
+        mailbox = open_mailbox(settings)
+        sources = Sources(
+            catalogue=catalogue,
+            store=store,
+            mailbox=mailbox,
+            bootstrap=_bootstrap(settings) if topics else None,
+        )
+        try:
+            return verify(observe(settings, sources))
+        finally:
+            mailbox.close()
+            store.close()
+
+    def upgrade(self, settings: Settings, *, backup_done: bool) -> str:
+        store = connect_store(settings, open_catalogue(settings))
+        try:
+            if at_head(store.engine):
+                return "the schema is of this version already"
+            if not backup_done and store.holds_data():
+                raise UpgradeRefused(
+                    "the store holds data: make a backup first, then say so with --backup-done"
+                )
+            migrate(settings, store)
+            return "the schema is of this version now"
+        finally:
+            store.close()
+
+
+def _bootstrap(settings: Settings) -> str:
+    """Where the topics are; the embedded broker lives in the process that serves."""
+    if settings.kafka.bootstrap is not None:
+        return settings.kafka.bootstrap
+    file = settings.data_dir / BOOTSTRAP_FILE
+    if not file.is_file():
+        raise Misuse(
+            "the embedded broker lives only while `run.py serve` or `run.py demo` runs: "
+            "start one, or leave --kafka out"
+        )
+    return file.read_text().strip()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """One command line; the exit status."""
+    return run(Site(), arguments)

@@ -1,0 +1,236 @@
+"""``serve``: the pipeline and the HTTP interface in one process, until a signal (spec 6.1)."""
+
+import gc
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import click
+from prometheus_client import CollectorRegistry
+
+from msgexchange.app.adapters import Adapters, open_adapters
+from msgexchange.app.health import HealthWatch
+from msgexchange.app.runtime import Runtime
+from msgexchange.app.steps import Steps
+from msgexchange.clock import AnchoredClock, Clock
+from msgexchange.config import Profile, Settings
+from msgexchange.config.runtime import LogFormat
+from msgexchange.flight.events import Target
+from msgexchange.pipeline.entry import Entry
+from msgexchange.pipeline.ingest import StartAfterMissing, begin_intake
+from msgexchange.ports import Dependency
+from msgexchange.telemetry.gauges import StoreGauges
+from msgexchange.telemetry.instruments import Instruments
+from msgexchange.telemetry.journal import Journal
+from msgexchange.telemetry.logs import start_logging
+from msgexchange.web.app import create_app
+from msgexchange.web.deps import WebDeps
+from msgexchange.web.server import CannotListen, RunningServer, start
+
+URL_FILE = "http.url"
+BOOTSTRAP_FILE = "kafka.bootstrap"
+"""Where the address in use is written in the data folder; the latter of the embedded broker only."""
+GC_THRESHOLD = 50_000
+"""New objects between collections: at Python's 700 a large plan spends half its time in them."""
+SWITCH_INTERVAL_S = 0.0005
+"""A busy sibling thread must not hold the pump up for Python's default of 5 ms at a time."""
+
+
+class Serving:
+    """A running msgexchange: adapters, pipeline, HTTP."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.registry = CollectorRegistry()
+        self._instruments = Instruments(self.registry)
+        self._stop_logging = start_logging(
+            level=settings.telemetry.log_level,
+            as_json=_as_json(settings.telemetry.log_format),
+            dropped=lambda: self._instruments.count("log_lines_dropped", 1, {}),
+        )
+        self.adapters: Adapters = open_adapters(settings)
+        self.clock: Clock = AnchoredClock(self.adapters.store.leader.database_now())
+        self.journal = Journal(self._instruments, self.clock)
+        self.registry.register(StoreGauges(self.adapters.store.reads.counts, self.clock))
+        self.runtime: Runtime | None = None
+        self._fence: int | None = None
+        self.entry = Entry(
+            mailbox=self.adapters.mailbox,
+            store=self.adapters.store.intake,
+            clock=self.clock,
+            telemetry=self.journal,
+            wake_inbox=lambda: self._ring("inbox"),
+        )
+        self._server: RunningServer | None = None
+
+    @property
+    def url(self) -> str:
+        assert self._server is not None
+        return self._server.url
+
+    def start_pipeline(self) -> None:
+        """Take leadership and start the actors."""
+        store = self.adapters.store
+        begin_intake(
+            store.intake,
+            self.adapters.mailbox,
+            start_after=_start_after(self.settings),
+            clock=self.clock,
+        )
+        owner = f"{os.getpid()}-{os.urandom(4).hex()}"
+        fence = store.leader.take_leadership(owner, now=self.clock.now())
+        self._fence = fence
+        steps = Steps(
+            self.settings,
+            self.adapters,
+            clock=self.clock,
+            telemetry=self.journal,
+            fence=fence,
+            info=store.leader.info(),
+            ring=self._ring,
+        )
+        runtime = Runtime(self.settings, clock=self.clock, telemetry=self.journal, steps=steps)
+        self.runtime = runtime
+        runtime.start()
+
+    def start_http(self) -> None:
+        """Bind and answer; the address goes to ``http.url`` in the data folder."""
+        settings = self.settings
+        reads = self.adapters.store.reads
+        watch = HealthWatch(
+            settings,
+            lambda: self.runtime,
+            {
+                Dependency.STORE: reads.probe,
+                Dependency.MAILBOX: lambda: _ignore(self.adapters.mailbox.newest_id()),
+                Dependency.BROKER: self.adapters.probe_broker,
+            },
+            clock=self.clock,
+            fence=lambda: self._fence,
+            kafka_bootstrap=self.adapters.embedded_bootstrap,
+        )
+        token = settings.http.send_token
+        deps = WebDeps(
+            reads=reads,
+            entry=self.entry,
+            health=watch.look,
+            metrics=self.registry,
+            timezone=settings.site.timezone.key,
+            topics={Target.MSG: settings.kafka.msg_topic, Target.SCHD: settings.kafka.schd_topic},
+            send_token=token.get_secret_value() if token else None,
+            body_bytes_max=settings.http.body_max,
+            now=self.clock.now,
+            is_shadow=settings.profile is Profile.SHADOW,
+        )
+        self._server = start(
+            create_app(deps),
+            settings.http.host,
+            settings.http.port,
+            workers=settings.http.workers,
+            body_bytes_max=settings.http.body_max,
+            request_timeout_s=settings.http.request_timeout.total_seconds(),
+        )
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        (settings.data_dir / URL_FILE).write_text(self.url + "\n")
+        if self.adapters.embedded_bootstrap is not None:
+            (settings.data_dir / BOOTSTRAP_FILE).write_text(self.adapters.bootstrap + "\n")
+
+    def stop(self) -> bool:
+        """HTTP first, then the actors top-down, then the pools; False if one did not end."""
+        if self._server is not None:
+            self._server.stop()
+            for name in (URL_FILE, BOOTSTRAP_FILE):
+                (self.settings.data_dir / name).unlink(missing_ok=True)
+        ended = self.runtime.stop() if self.runtime is not None else True
+        self.adapters.close()
+        self._stop_logging()
+        return ended
+
+    def _ring(self, *names: str) -> None:
+        if self.runtime is not None:
+            self.runtime.ring(*names)
+
+
+def serve(settings: Settings) -> int:
+    """Run until SIGTERM, Ctrl-C or until the supervisor gives up; the exit status."""
+    tune_interpreter()
+    with stop_signal() as stopped:
+        serving = Serving(settings)
+        status = 0
+        try:
+            if settings.pipeline.autostart:
+                serving.start_pipeline()
+            serving.start_http()
+        except (StartAfterMissing, CannotListen) as refusal:
+            click.echo(f"error: {refusal}", err=True)
+            status = 2
+        else:
+            announce(serving)
+            status = wait(serving, stopped)
+        ended = serving.stop()
+    return status if ended else status or 1
+
+
+def tune_interpreter() -> None:
+    """For one busy thread beside idle ones, and for plans of 100,000s of small objects."""
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    gc.set_threshold(GC_THRESHOLD, 20, 20)
+
+
+def announce(serving: Serving) -> None:
+    """Say where it can be reached."""
+    click.echo(f"http    {serving.url}")
+    bootstrap = serving.adapters.embedded_bootstrap or serving.settings.kafka.bootstrap
+    topics = f"{serving.settings.kafka.msg_topic}, {serving.settings.kafka.schd_topic}"
+    click.echo(f"kafka   {bootstrap}  topics {topics}")
+    if serving.runtime is None:
+        click.echo("the pipeline is not started (pipeline.autostart is false)")
+    sys.stdout.flush()
+
+
+def wait(serving: Serving, stopped: threading.Event) -> int:
+    """Until a signal (0) or until the pipeline gave up (its status)."""
+    runtime = serving.runtime
+    while not stopped.wait(0.2):
+        if runtime is not None and runtime.ended.is_set():
+            return runtime.exit_status
+    return 0
+
+
+@contextmanager
+def stop_signal() -> Iterator[threading.Event]:
+    """Set by SIGTERM or Ctrl-C; a second signal ends the process at once."""
+    stopped = threading.Event()
+
+    def first_then_exit(number: int, _frame: FrameType | None) -> None:
+        if stopped.is_set():
+            os._exit(128 + number)
+        stopped.set()
+
+    previous = {
+        number: signal.signal(number, first_then_exit) for number in (signal.SIGTERM, signal.SIGINT)
+    }
+    try:
+        yield stopped
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _as_json(wanted: LogFormat) -> bool:
+    if wanted is LogFormat.AUTO:
+        return not sys.stderr.isatty()
+    return wanted is LogFormat.JSON
+
+
+def _start_after(settings: Settings) -> str | None:
+    start_after = settings.mailbox.start_after
+    return None if start_after is None else str(start_after)
+
+
+def _ignore(_answer: object) -> None:
+    return

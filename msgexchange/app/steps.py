@@ -1,0 +1,214 @@
+"""Steps wired to their adapters: what each actor does, built from settings."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+
+from msgexchange import __version__
+from msgexchange.app.adapters import Adapters
+from msgexchange.clock import Clock
+from msgexchange.codec.decode import decode
+from msgexchange.codec.limits import Limits
+from msgexchange.config import Profile, Settings
+from msgexchange.flight.events import Target
+from msgexchange.flight.messages import Decoded
+from msgexchange.ids import Fence
+from msgexchange.lifecycle.backoff import Backoff
+from msgexchange.lifecycle.failure import FailurePolicy
+from msgexchange.lifecycle.identity import IdentityPolicy
+from msgexchange.lifecycle.watermark import ScanPolicy
+from msgexchange.pipeline.backfill import BackfillRules, BackfillSweep
+from msgexchange.pipeline.delivery import DeliveryRules
+from msgexchange.pipeline.dispatch import Dispatch
+from msgexchange.pipeline.fold import PumpRules
+from msgexchange.pipeline.ingest import Ingest, IngestRules
+from msgexchange.pipeline.process import Pump, PumpBounds
+from msgexchange.pipeline.publish_flights import SchdFlush
+from msgexchange.pipeline.step import Step
+from msgexchange.ports import StoreInfo, Telemetry
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A step with what to call when an outage ends and when the step is let go."""
+
+    step: Step
+    close: Callable[[], None] = field(default=lambda: None)
+    resumed: Callable[[timedelta], None] = field(default=lambda _pause: None)
+
+
+class Steps:
+    """Opens the step of each actor by name."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        adapters: Adapters,
+        *,
+        clock: Clock,
+        telemetry: Telemetry,
+        fence: Fence,
+        info: StoreInfo,
+        ring: Callable[..., None],
+    ) -> None:
+        self._settings = settings
+        self._adapters = adapters
+        self._clock = clock
+        self._telemetry = telemetry
+        self._fence = fence
+        self._info = info
+        self._ring = ring
+        self._flushes = 0
+        pipeline = settings.pipeline
+        self._backoff = Backoff(pipeline.backoff, pipeline.backoff_cap)
+
+    def open(self, name: str) -> Opened:
+        """The step of the actor called ``name``, with adapters of its own where it needs them."""
+        openers: dict[str, Callable[[], Opened]] = {
+            "inbox": self._inbox,
+            "pump": self._pump,
+            "dispatcher-msg": self._dispatcher,
+            "schd-flush": self._schd_flush,
+            "jobs": self._jobs,
+        }
+        return openers[name]()
+
+    def decode(self, text: str) -> Decoded:
+        """A raw text by the site's catalogue, limits and time zone."""
+        return decode(
+            text, self._adapters.catalogue, limits_of(self._settings), self._settings.site.timezone
+        )
+
+    def _inbox(self) -> Opened:
+        pipeline = self._settings.pipeline
+        return Opened(
+            Ingest(
+                store=self._adapters.store.intake,
+                mailbox=self._adapters.mailbox,
+                clock=self._clock,
+                fence=self._fence,
+                rules=IngestRules(
+                    poll_interval=pipeline.poll_interval,
+                    poll_interval_busy=pipeline.poll_interval_busy,
+                    claim_min=pipeline.claim_batch,
+                    claim_max=max(pipeline.claim_batch, IngestRules().claim_max),
+                    scan=ScanPolicy(commit_delay_max=pipeline.max_commit_delay),
+                ),
+                telemetry=self._telemetry,
+                wake_pump=partial(self._ring, "pump"),
+            )
+        )
+
+    def _pump(self) -> Opened:
+        settings = self._settings
+        bounds = PumpBounds(
+            batch_min=settings.pipeline.batch,
+            text_bytes_max=settings.codec.limits.text_max,
+            idle_poll=settings.pipeline.poll_interval,
+        )
+        pump = Pump(
+            store=self._adapters.store.pump,
+            mailbox=self._adapters.mailbox,
+            clock=self._clock,
+            decode=self.decode,
+            fence=self._fence,
+            rules=self._pump_rules(),
+            bounds=bounds,
+            telemetry=self._telemetry,
+            marks=settings.profile is not Profile.SHADOW,
+            wake_delivery=partial(self._ring, "dispatcher-msg"),
+        )
+        return Opened(pump, resumed=pump.resumed)
+
+    def _pump_rules(self) -> PumpRules:
+        settings = self._settings
+        return PumpRules(
+            identity=IdentityPolicy(
+                reuse_after=settings.identity.reuse_after,
+                include_day_boundary=settings.identity.include_day_boundary,
+            ),
+            failure=FailurePolicy(
+                attempts_max=settings.pipeline.max_attempts,
+                backoff=self._backoff,
+                head_deadline=settings.pipeline.head_deadline,
+            ),
+            unknown_flight=settings.flights.unknown,
+            accept_foreign=settings.requests.accept_foreign,
+            timezone=settings.site.timezone.key,
+            codec_version=f"{__version__}/{self._adapters.catalogue.fingerprint}",
+        )
+
+    def _delivery_rules(self, window_max: int) -> DeliveryRules:
+        return DeliveryRules(
+            window_max=window_max,
+            attempts_max=self._settings.pipeline.max_attempts,
+            backoff=self._backoff,
+        )
+
+    def _dispatcher(self) -> Opened:
+        producer = self._adapters.open_producer(self._settings.kafka.msg_topic)
+        return Opened(
+            Dispatch(
+                target=Target.MSG,
+                store=self._adapters.store.outbox,
+                producer=producer,
+                clock=self._clock,
+                fence=self._fence,
+                generation=self._info.generation,
+                rules=self._delivery_rules(DeliveryRules().window_max),
+                idle_poll=self._settings.pipeline.poll_interval,
+                telemetry=self._telemetry,
+            ),
+            close=producer.close,
+        )
+
+    def _schd_flush(self) -> Opened:
+        producer = self._adapters.open_producer(self._settings.kafka.schd_topic)
+        return Opened(
+            SchdFlush(
+                store=self._adapters.store.schd,
+                producer=producer,
+                clock=self._clock,
+                fence=self._fence,
+                generation=self._info.generation,
+                rules=self._delivery_rules(self._settings.schd.flush_limit),
+                flush_period=self._settings.schd.flush_period,
+                new_flush_id=self._flush_id,
+                telemetry=self._telemetry,
+            ),
+            close=producer.close,
+        )
+
+    def _jobs(self) -> Opened:
+        return Opened(
+            BackfillSweep(
+                store=self._adapters.store.backfill,
+                mailbox=self._adapters.mailbox,
+                clock=self._clock,
+                fence=self._fence,
+                rules=BackfillRules(
+                    batch_max=self._settings.pipeline.backfill_batch,
+                    overdue_after=self._settings.pipeline.overdue_backfill,
+                ),
+                telemetry=self._telemetry,
+            )
+        )
+
+    def _flush_id(self) -> str:
+        """Unique as long as fences are: one leader numbers its own flushes."""
+        self._flushes += 1
+        return f"{self._fence}-{self._flushes}"
+
+
+def limits_of(settings: Settings) -> Limits:
+    """``codec.limits.*`` as the codec takes them."""
+    limits = settings.codec.limits
+    return Limits(
+        text_bytes_max=limits.text_max,
+        depth_max=limits.depth_max,
+        nodes_max=limits.nodes_max,
+        flights_max=limits.flights_max,
+        items_max=limits.items_max,
+        value_characters_max=limits.value_characters_max,
+    )

@@ -1,0 +1,129 @@
+"""How the client is configured, and what a site may not undo (spec 4.2, producer rules)."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+Setting: TypeAlias = str | int | float | bool
+ClientSettings: TypeAlias = Mapping[str, Setting]
+"""Further settings by the client's own names, such as ``security.protocol``."""
+
+LOGGER: Final = logging.getLogger("msgexchange.broker.client")
+"""Where the client's own messages go, from the thread that polls it."""
+
+_ALL_THAT_KEEP_A_KEY_TOGETHER: Final = frozenset(
+    {"consistent", "consistent_random", "murmur2", "murmur2_random", "fnv1a", "fnv1a_random"}
+)
+
+_ONLY: Final[Mapping[str, frozenset[str]]] = {
+    "acks": frozenset({"all", "-1"}),
+    "request.required.acks": frozenset({"all", "-1"}),
+    "enable.idempotence": frozenset({"true", "1"}),
+    "enable.gapless.guarantee": frozenset({"true", "1"}),
+    "max.in.flight": frozenset("12345"),
+    "max.in.flight.requests.per.connection": frozenset("12345"),
+    "delivery.report.only.error": frozenset({"false", "0"}),
+    # Another partitioner spreads one flight's records over partitions: no order any more.
+    "partitioner": _ALL_THAT_KEEP_A_KEY_TOGETHER,
+    "queuing.strategy": frozenset({"fifo"}),
+    "isolation.level": frozenset({"read_committed"}),
+    "enable.auto.commit": frozenset({"false", "0"}),
+}
+"""Settings with the only values that keep the promises."""
+
+_NEVER: Final = frozenset(
+    {
+        # set by msgexchange's own settings, inside bounds
+        *("bootstrap.servers", "metadata.broker.list"),
+        *("message.timeout.ms", "delivery.timeout.ms", "message.max.bytes"),
+        *("queue.buffering.max.messages", "queue.buffering.max.kbytes"),
+        *("retries", "message.send.max.retries"),
+        # not the site's to name
+        *("transactional.id", "transaction.timeout.ms", "default.topic.config", "group.id"),
+        # code
+        *("error_cb", "throttle_cb", "stats_cb", "logger", "on_delivery", "dr_cb", "dr_msg_cb"),
+        *("partitioner_cb", "plugin.library.paths"),
+    }
+)
+_TEST_PREFIX: Final = "test."
+
+_TIMEOUTS: Final = frozenset({"request.timeout.ms", "socket.timeout.ms"})
+_TIMEOUT_MS: Final = range(10, 60_001)
+
+
+def refused_settings(settings: ClientSettings) -> list[str]:
+    """Names, in order, of the settings that would weaken the client or are not the site's."""
+    return sorted(name for name, value in settings.items() if _is_refused(name, value))
+
+
+def _is_refused(name: str, value: Setting) -> bool:
+    # The client takes topic settings under "topic." too.
+    plain = name.strip().lower().removeprefix("topic.")
+    if plain in _NEVER or plain.startswith(_TEST_PREFIX):
+        return True
+    if plain in _TIMEOUTS:
+        return not (str(value).isdigit() and int(value) in _TIMEOUT_MS)
+    return plain in _ONLY and str(value).strip().lower() not in _ONLY[plain]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerBounds:
+    """What a producer waits for and holds at most.
+
+    ``message_timeout_s``: until a record is given up; ``round_trip_timeout_s``: one request;
+    ``record_bytes_max``: the largest record the client takes (the topic's limit is checked at
+    start); ``queue_bytes_max``, ``queue_records_max``: what waits in the client.
+    """
+
+    message_timeout_s: float = 10.0
+    round_trip_timeout_s: float = 5.0
+    record_bytes_max: int = 1_000_000
+    queue_records_max: int = 10_000
+    queue_bytes_max: int = 64 << 20
+    linger_s: float = 0.001
+
+
+def client_config(bootstrap: str, settings: ClientSettings) -> dict[str, Any]:
+    """What every client starts from. ``ValueError`` names the settings that are refused."""
+    refused = refused_settings(settings)
+    if refused:
+        raise ValueError(
+            f"kafka.client: {', '.join(refused)} may not be set; they weaken the producer or are "
+            "set by msgexchange itself: leave them out"
+        )
+    return {
+        "client.id": "msgexchange",
+        # A broker that is back is found within a second, not ten.
+        "reconnect.backoff.max.ms": 1000,
+        "socket.keepalive.enable": True,
+        # Only errors: the client warns of each lost connection and of settings it is given here.
+        "log_level": 3,
+        **settings,
+        "bootstrap.servers": bootstrap,
+    }
+
+
+def producer_config(
+    bootstrap: str, settings: ClientSettings, bounds: ProducerBounds
+) -> dict[str, Any]:
+    """An ordered, idempotent producer; nothing here can be undone by ``settings``."""
+    return {
+        # One request in flight: a batch that must be sent again is never overtaken, not even on a
+        # broker that does not check sequence numbers.
+        "max.in.flight": 1,
+        "linger.ms": bounds.linger_s * 1000,
+        "request.timeout.ms": int(bounds.round_trip_timeout_s * 1000),
+        "socket.timeout.ms": int(bounds.round_trip_timeout_s * 1000) + 1000,
+        **client_config(bootstrap, settings),
+        "acks": "all",
+        "enable.idempotence": True,
+        # A refused batch would otherwise be stepped over and its successors sent; see producer.
+        "enable.gapless.guarantee": True,
+        # The wait for a window is ours to end, all records at once. Were the client to give up one
+        # record by itself, those behind it would go out past it: so its own timeout comes later.
+        "message.timeout.ms": int(bounds.message_timeout_s * 2000),
+        "message.max.bytes": bounds.record_bytes_max,
+        "queue.buffering.max.messages": bounds.queue_records_max,
+        "queue.buffering.max.kbytes": bounds.queue_bytes_max >> 10,
+    }

@@ -1,0 +1,1 @@
+"""The shell: commands of ``run.py``; tables for people, ``--json`` for programs (spec 5.7)."""

@@ -1,0 +1,98 @@
+"""What the commands need of the rest; the composition root hands it in."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import click
+
+from msgexchange.config import ConfigError, Settings
+from msgexchange.invariants.observation import Violation
+from msgexchange.ports import Reads
+
+WRONG = 1
+"""Exit status: found something wrong."""
+MISUSE = 2
+"""Exit status: wrong use, wrong configuration."""
+
+
+class Backends(Protocol):
+    """Everything behind the commands, built from settings on demand."""
+
+    def load(self, config: Path | None, data_dir: Path) -> Settings:
+        """Raises ``ConfigError`` with every problem at once."""
+        ...
+
+    def reads(self, settings: Settings) -> AbstractContextManager[Reads]:
+        """Consistent reads of the own store; a store that is not there is a clear error."""
+        ...
+
+    def serve(self, settings: Settings) -> int:
+        """Run until a signal; the exit status."""
+        ...
+
+    def demo(self, settings: Settings, options: "DemoOptions") -> int: ...
+
+    def verify(self, settings: Settings, *, topics: bool) -> "Verification": ...
+
+    def upgrade(self, settings: Settings, *, backup_done: bool) -> str:
+        """Bring the own store to head; says what it did. Raises ``UpgradeRefused``."""
+        ...
+
+
+class UpgradeRefused(Exception):
+    """The store holds data and nobody said that a backup exists."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoOptions:
+    """How the demo runs."""
+
+    ends: bool
+    duration_s: float
+    messages_max: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What each invariant's check found, and what was not judged and why."""
+
+    found: dict[str, list[Violation]]
+    left_out: Sequence[str]
+
+    @property
+    def clean(self) -> bool:
+        return not any(self.found.values())
+
+
+@dataclass(slots=True)
+class Session:
+    """One command line: where its configuration lies, loaded when a command asks for it."""
+
+    backends: Backends
+    config: Path | None
+    data_dir: Path
+
+    def settings(self) -> Settings:
+        """The configuration, or an exit with every problem listed."""
+        try:
+            return self.backends.load(self.config, self.data_dir)
+        except ConfigError as error:
+            raise Misuse("\n".join(map(str, error.problems))) from error
+
+    def reads(self) -> AbstractContextManager[Reads]:
+        return self.backends.reads(self.settings())
+
+
+class Misuse(click.ClickException):
+    """Wrong use: exit 2 with a text that says what to do."""
+
+    exit_code = MISUSE
+
+
+class Failure(click.ClickException):
+    """Something is wrong: exit 1 with a text that says what."""
+
+    exit_code = WRONG

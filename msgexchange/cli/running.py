@@ -1,0 +1,115 @@
+"""``serve``, ``demo``, ``verify``, ``store``: commands that run or change something."""
+
+import click
+
+from msgexchange.cli import show
+from msgexchange.cli.context import (
+    WRONG,
+    DemoOptions,
+    Misuse,
+    Session,
+    UpgradeRefused,
+    Verification,
+)
+
+JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document instead of tables.")
+VIOLATIONS_SHOWN_MAX = 20
+
+
+@click.command(epilog="Example: run.py --config site.toml serve")
+@click.pass_context
+def serve(context: click.Context) -> None:
+    """Run the pipeline and the HTTP interface until Ctrl-C or SIGTERM."""
+    session: Session = context.obj
+    context.exit(session.backends.serve(session.settings()))
+
+
+@click.command(epilog="Example: run.py demo --exit")
+@click.option("--exit", "ends", is_flag=True, help="End after the summary instead of serving on.")
+@click.option(
+    "--duration",
+    "duration_s",
+    type=click.FloatRange(1, 3_600),
+    default=60,
+    show_default=True,
+    help="Seconds the day is compressed to.",
+)
+@click.option(
+    "--messages",
+    "messages_max",
+    type=click.IntRange(100),
+    help="A shorter feed: every n-th flight, at most so many messages.",
+)
+@click.pass_context
+def demo(
+    context: click.Context, *, ends: bool, duration_s: float, messages_max: int | None
+) -> None:
+    """A real published day of flights through the whole pipeline, then a verification.
+
+    Nothing needs to be installed or configured: embedded stores, an embedded Kafka-protocol
+    broker, the HTTP interface. The demo starts from empty stores in the data folder's demo/.
+    """
+    session: Session = context.obj
+    options = DemoOptions(ends=ends, duration_s=duration_s, messages_max=messages_max)
+    context.exit(session.backends.demo(session.settings(), options))
+
+
+@click.command(epilog="Examples: run.py verify;  run.py verify --kafka --json")
+@click.option("--kafka", "topics", is_flag=True, help="Read both topics back as well.")
+@JSON
+@click.pass_context
+def verify(context: click.Context, *, topics: bool, as_json: bool) -> None:
+    """Check the invariants on mailbox, own store and (with --kafka) topics. Exit 1 if one fails."""
+    session: Session = context.obj
+    found = session.backends.verify(session.settings(), topics=topics)
+    if as_json:
+        show.as_json(verification_document(found))
+    else:
+        show_verification(found)
+    context.exit(0 if found.clean else WRONG)
+
+
+def verification_document(verification: Verification) -> dict[str, object]:
+    """What was found, for programs."""
+    return {
+        "clean": verification.clean,
+        "violations": {
+            name: [violation.text for violation in found]
+            for name, found in verification.found.items()
+        },
+        "leftOut": list(verification.left_out),
+    }
+
+
+def show_verification(verification: Verification) -> None:
+    """What was found, for people."""
+    show.table(
+        "verify",
+        ("invariant", "result", "what breaks it"),
+        (
+            (
+                name,
+                "holds" if not found else f"{len(found)} violations",
+                "; ".join(violation.text for violation in found[:VIOLATIONS_SHOWN_MAX]),
+            )
+            for name, found in verification.found.items()
+        ),
+    )
+    for reason in verification.left_out:
+        click.echo(f"not judged: {reason}")
+
+
+@click.group()
+def store() -> None:
+    """The own database."""
+
+
+@store.command(epilog="Example: run.py --config site.toml store upgrade --backup-done")
+@click.option("--backup-done", is_flag=True, help="Say that a backup of a non-empty store exists.")
+@click.pass_obj
+def upgrade(session: Session, *, backup_done: bool) -> None:
+    """Bring the schema to the version of this software."""
+    try:
+        click.echo(session.backends.upgrade(session.settings(), backup_done=backup_done))
+    except UpgradeRefused as refusal:
+        raise Misuse(str(refusal)) from refusal

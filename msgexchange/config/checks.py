@@ -1,0 +1,175 @@
+"""What the values say together: each is fine alone, and still it must not start (spec 6.2)."""
+
+from collections.abc import Iterator
+
+from pydantic import SecretStr
+
+from msgexchange.config.adapters import Delivery
+from msgexchange.config.dsn import is_embedded, same_place
+from msgexchange.config.keys import KEYS
+from msgexchange.config.problem import Problem
+from msgexchange.config.settings import Profile, Settings
+
+_ALL_INTERFACES = frozenset({"0.0.0.0", "::", "[::]", "*", "0"})  # noqa: S104 - what is refused
+
+_RULES_OF_OURS = {
+    "acks": "all",
+    "request.required.acks": "all",
+    "enable.idempotence": "true",
+}
+_NEVER = {
+    "bootstrap.servers": "set kafka.bootstrap",
+    "metadata.broker.list": "set kafka.bootstrap",
+    "message.timeout.ms": "set kafka.message-timeout",
+    "delivery.timeout.ms": "set kafka.message-timeout",
+    "transactional.id": "leave it out: transactions are not the site's to name",
+    "retries": "leave it out: it is bounded by kafka.message-timeout",
+    "message.send.max.retries": "leave it out: it is bounded by kafka.message-timeout",
+}
+_IN_FLIGHT = frozenset({"max.in.flight", "max.in.flight.requests.per.connection"})
+_IN_FLIGHT_MAX = 5
+_SOCKET_TIMEOUTS = {"socket.timeout.ms": 60_000, "request.timeout.ms": 60_000}
+
+
+def contradictions(settings: Settings) -> Iterator[Problem]:
+    """Every problem that only several settings together, or the profile, make one."""
+    yield from _within(settings)
+    yield from _weak_producer(settings)
+    yield from _same_database(settings)
+    if settings.kafka.delivery is Delivery.EXACTLY_ONCE:
+        yield _problem(
+            settings,
+            "kafka.delivery",
+            "this version delivers at least once only; exactly-once is not implemented",
+            'set it to "at-least-once", and see to it that consumers skip repeated event ids',
+        )
+    if settings.profile is not Profile.EMBEDDED:
+        yield from _missing(settings)
+    if settings.profile is Profile.PRODUCTION:
+        yield from _embedded_adapters(settings)
+        yield from _open_to_all(settings)
+    if settings.profile is Profile.SHADOW and not settings.kafka.prefix:
+        yield _problem(
+            settings,
+            "kafka.prefix",
+            "a shadow run would write to the real topics",
+            'set a prefix such as "shadow-"',
+        )
+
+
+def _problem(settings: Settings, key: str, what: str, fix: str) -> Problem:
+    return Problem(key, settings.origin(key), what, fix)
+
+
+def _within(settings: Settings) -> Iterator[Problem]:
+    mailbox, pipeline, store = settings.mailbox, settings.pipeline, settings.store
+    accepted = mailbox.processed_values
+    if mailbox.processed_value is not None and mailbox.processed_value not in accepted:
+        yield _problem(
+            settings,
+            "mailbox.processed-value",
+            "is none of mailbox.processed-values",
+            f"set one of {', '.join(accepted)}, or add it there if the owner accepts it",
+        )
+    step, offset = mailbox.inbound.id_step, mailbox.inbound.id_offset
+    if offset is not None and (step is None or offset > step):
+        yield _problem(
+            settings,
+            "mailbox.inbound.id-offset",
+            "means something only with an id-step that is not smaller",
+            "set mailbox.inbound.id-step as the server has it, or leave both out",
+        )
+    for smaller, value, larger, limit in (
+        (
+            "pipeline.poll-interval-busy",
+            pipeline.poll_interval_busy,
+            "pipeline.poll-interval",
+            pipeline.poll_interval,
+        ),
+        ("pipeline.backoff", pipeline.backoff, "pipeline.backoff-cap", pipeline.backoff_cap),
+        (
+            "store.lock-timeout",
+            store.lock_timeout,
+            "store.statement-timeout",
+            store.statement_timeout,
+        ),
+    ):
+        if value > limit:
+            yield _problem(
+                settings, smaller, f"is longer than {larger}", f"set it to at most {larger}"
+            )
+
+
+def _weak_producer(settings: Settings) -> Iterator[Problem]:
+    for name, value in settings.kafka.client.items():
+        lowered = str(value).strip().lower()
+        what, fix = "", "leave it out"
+        if name in _RULES_OF_OURS:
+            allowed = {_RULES_OF_OURS[name], "-1" if "acks" in name else "1"}
+            if lowered not in allowed:
+                what = f"weakens the producer: {name} is always {_RULES_OF_OURS[name]}"
+        elif name in _NEVER:
+            what, fix = "is not to be set here", _NEVER[name]
+        elif name in _IN_FLIGHT and not _between(lowered, 1, _IN_FLIGHT_MAX):
+            what = f"weakens the producer: requests in flight are 1 to {_IN_FLIGHT_MAX}"
+        elif name in _SOCKET_TIMEOUTS and not _between(lowered, 10, _SOCKET_TIMEOUTS[name]):
+            what = f"weakens the producer: it must be 10 to {_SOCKET_TIMEOUTS[name]}"
+        if what:
+            origin = settings.origin(f"kafka.client.{name}")
+            yield Problem(f"kafka.client.{name}", origin, what, fix)
+
+
+def _between(text: str, low: int, high: int) -> bool:
+    return text.isdigit() and low <= int(text) <= high
+
+
+def _same_database(settings: Settings) -> Iterator[Problem]:
+    store, mailbox = settings.store.url, settings.mailbox.url
+    if store is not None and mailbox is not None and same_place(store, mailbox):
+        yield _problem(
+            settings,
+            "mailbox.url",
+            "is the own database: the mailbox is another team's",
+            "set the mailbox's own DSN",
+        )
+
+
+def _missing(settings: Settings) -> Iterator[Problem]:
+    fixes = {
+        "store.url": "set the DSN of the own PostgreSQL",
+        "mailbox.url": "set the DSN of the mailbox's MySQL",
+        "mailbox.start-after": "set the id after which to begin, oldest or newest",
+    }
+    if settings.profile is Profile.PRODUCTION:
+        fixes["kafka.bootstrap"] = "set HOST:PORT of the brokers"
+        fixes["mailbox.processed-value"] = "set the mark that the mailbox's owner expects"
+    for key, fix in fixes.items():
+        if KEYS[key].value(settings) is None:
+            what = f"is missing, and profile {settings.profile.value} has no default for it"
+            yield _problem(settings, key, what, f"{fix} ({_how(key)})")
+
+
+def _how(key: str) -> str:
+    variable = KEYS[key].variable
+    return f"{variable}, or {variable}_FILE naming a file" if KEYS[key].is_secret else variable
+
+
+def _embedded_adapters(settings: Settings) -> Iterator[Problem]:
+    dsns: dict[str, tuple[SecretStr | None, str]] = {
+        "store.url": (settings.store.url, "postgresql://USER:PASSWORD@HOST/DATABASE"),
+        "mailbox.url": (settings.mailbox.url, "mysql://USER:PASSWORD@HOST/DATABASE"),
+    }
+    for key, (dsn, form) in dsns.items():
+        if dsn is not None and is_embedded(dsn):
+            what = "an embedded database is not for production"
+            yield _problem(settings, key, what, f"set {form}")
+
+
+def _open_to_all(settings: Settings) -> Iterator[Problem]:
+    if settings.http.host in _ALL_INTERFACES and settings.http.send_token is None:
+        yield _problem(
+            settings,
+            "http.host",
+            "listens on all interfaces, and whoever reaches it may send",
+            f"set http.send-token ({_how('http.send-token')}), or listen on 127.0.0.1",
+        )

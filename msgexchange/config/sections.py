@@ -1,0 +1,186 @@
+"""Settings of what msgexchange does itself."""
+
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+from zoneinfo import ZoneInfo
+
+from pydantic import Field
+
+from msgexchange.codec.limits import DEPTH_CEILING, Limits
+from msgexchange.config.section import Section
+from msgexchange.config.values import Duration, Size
+from msgexchange.flight.dynamic import UnknownFlight
+
+_MS = timedelta(milliseconds=1)
+_S = timedelta(seconds=1)
+_MIN = timedelta(minutes=1)
+_DAY = timedelta(days=1)
+_MIB = 1 << 20
+
+
+class Site(Section):
+    """The airport."""
+
+    timezone: ZoneInfo = Field(
+        default=ZoneInfo("Asia/Shanghai"), description="the airport's IANA time zone"
+    )
+    name: Annotated[str, Field(min_length=1, max_length=100)] = Field(
+        default="msgexchange", description="what this site is called in traces and logs"
+    )
+
+
+class LatePolicy(StrEnum):
+    """What a row below the watermark becomes."""
+
+    DEAD = "dead"
+    PROCESS = "process"
+
+
+class Pipeline(Section):
+    """Inbox, pump and marks."""
+
+    poll_interval: Duration = Field(
+        default=_S, ge=10 * _MS, le=_MIN, description="pause between looks at an idle mailbox"
+    )
+    poll_interval_busy: Duration = Field(
+        default=20 * _MS, ge=_MS, le=_MIN, description="the same while rows keep coming"
+    )
+    claim_batch: int = Field(
+        default=50, ge=1, le=1_000, description="rows taken in at once; grows under backlog"
+    )
+    batch: int = Field(
+        default=50, ge=1, le=200, description="messages that share a commit; grows under backlog"
+    )
+    max_attempts: int = Field(
+        default=5, ge=1, le=100, description="charged failures after which a message is dead"
+    )
+    backoff: Duration = Field(
+        default=_S, ge=_MS, le=10 * _MIN, description="wait after the first charged failure"
+    )
+    backoff_cap: Duration = Field(
+        default=_MIN, ge=_MS, le=60 * _MIN, description="longest wait between attempts"
+    )
+    head_deadline: Duration = Field(
+        default=10 * _MIN,
+        ge=_S,
+        le=_DAY,
+        description="after this long a head that fails again is dead",
+    )
+    max_commit_delay: Duration = Field(
+        default=_MIN,
+        ge=_S,
+        le=60 * _MIN,
+        description="how late the mailbox's writers may commit: a missing id older than this is "
+        "given up. Too short: late rows are quarantined as LATE",
+    )
+    overdue_backfill: Duration = Field(
+        default=_DAY,
+        ge=_MIN,
+        le=30 * _DAY,
+        description="R: when a terminal message must carry its mark",
+    )
+    backfill_batch: int = Field(
+        default=500, ge=1, le=10_000, description="marks one sweep tries at once"
+    )
+    autostart: bool = Field(
+        default=False, description="start the pipeline with the process; true in embedded"
+    )
+    late_policy: LatePolicy = Field(
+        default=LatePolicy.DEAD,
+        description="a row that shows up below the watermark: dead (LATE, a person decides) or "
+        "process (out of order)",
+    )
+
+
+class Schd(Section):
+    """The topic of states."""
+
+    flush_period: Duration = Field(
+        default=3 * _S, ge=10 * _MS, le=_MIN, description="pause between flushes"
+    )
+    flush_limit: int = Field(default=500, ge=1, le=10_000, description="flights of one flush")
+
+
+class Flights(Section):
+    """Flights."""
+
+    unknown: UnknownFlight = Field(
+        default=UnknownFlight.SKIP,
+        description="an operation for a flight nobody announced: skip it, or create the flight",
+    )
+
+
+class Identity(Section):
+    """Which two mailbox rows are the same message."""
+
+    include_day_boundary: bool = Field(
+        default=False,
+        description="add the date of DTTM to the identity; not to be changed on a store in use",
+    )
+    reuse_after: Duration = Field(
+        default=7 * _DAY,
+        ge=60 * _MIN,
+        le=3_650 * _DAY,
+        description="after this long a SEQN may come back as a new message",
+    )
+
+
+class CodecLimits(Section):
+    """How much of a message is read before it is refused."""
+
+    text_max: Size = Field(
+        default=64 * _MIB, ge=1, le=512 * _MIB, description="size of a text (MALFORMED above)"
+    )
+    depth_max: int = Field(
+        default=32, ge=3, le=DEPTH_CEILING, description="nested elements (MALFORMED above)"
+    )
+    nodes_max: int = Field(
+        default=Limits().nodes_max,
+        ge=1,
+        description="elements and attributes together (MALFORMED above)",
+    )
+    flights_max: int = Field(
+        default=10_000, ge=1, le=100_000, description="flights of a plan (PROTOCOL above)"
+    )
+    items_max: int = Field(
+        default=99, ge=1, le=10_000, description="items of a group (PROTOCOL above)"
+    )
+    value_characters_max: int = Field(
+        default=4_000, ge=1, le=1_000_000, description="characters of a value (PROTOCOL above)"
+    )
+
+
+class Codec(Section):
+    """The site's message dialect."""
+
+    catalogue: Path | None = Field(
+        default=None, description="the site's own catalogue file; the shipped one without it"
+    )
+    limits: CodecLimits = CodecLimits()
+
+
+class Requests(Section):
+    """Answers to requests."""
+
+    accept_foreign: bool = Field(
+        default=False,
+        description="apply plan answers that another system asked for; for a cut-over; true in "
+        "shadow",
+    )
+
+
+class HistoryStore(StrEnum):
+    """Where swept flights are written; this version keeps every flight."""
+
+    NONE = "none"
+
+
+class History(Section):
+    """Flights past their day."""
+
+    store: HistoryStore = Field(
+        default=HistoryStore.NONE,
+        description="where flights past their day go: none (nothing is ever deleted)",
+    )

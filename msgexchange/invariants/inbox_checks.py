@@ -1,0 +1,92 @@
+"""I1, I2, I4, I7, I10: rows, order, identity, marks, watermark."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from msgexchange.invariants.observation import Observation, Violation
+from msgexchange.lifecycle.states import TERMINAL, ErrorClass, MessageState
+from msgexchange.lifecycle.watermark import GapDecision
+from msgexchange.ports import MessageFact
+
+
+def every_row_is_accounted_for(seen: Observation) -> Iterator[Violation]:
+    """I1: every committed row is in the inbox once, or in the gap ledger, or still above W."""
+    inbox = [fact.message_id for fact in seen.store.messages]
+    for earlier, later in pairwise(sorted(inbox)):
+        if earlier == later:
+            yield Violation("I1", f"message {earlier} is in the inbox twice")
+    known = set(inbox)
+    ranges = [(gap.lo, gap.hi) for gap in seen.store.gaps if gap.decision is GapDecision.PERMANENT]
+    for id_ in seen.marks:
+        if id_ in known or (id_ > seen.store.watermark and not seen.drained):
+            continue
+        if not any(lo <= id_ <= hi for lo, hi in ranges):
+            yield Violation("I1", f"mailbox row {id_} is neither in the inbox nor in the ledger")
+
+
+def terminal_in_id_order(seen: Observation) -> Iterator[Violation]:
+    """I2: late arrivals and replays excepted, a smaller id never ends after a larger one."""
+    line = [
+        fact
+        for fact in sorted(seen.store.messages, key=lambda fact: fact.message_id)
+        if fact.finished_at is not None and fact.error_class is not ErrorClass.LATE
+    ]
+    for earlier, later in pairwise(line):
+        if earlier.finished_at and later.finished_at and earlier.finished_at > later.finished_at:
+            text = f"message {earlier.message_id} ended after {later.message_id}"
+            yield Violation("I2", text)
+    waiting = [f.message_id for f in seen.store.messages if f.state not in TERMINAL]
+    if waiting:
+        head = min(waiting)
+        yield from (
+            Violation("I2", f"message {fact.message_id} ended while {head} still waits")
+            for fact in line
+            if fact.message_id > head
+        )
+
+
+def one_success_per_identity(seen: Observation) -> Iterator[Violation]:
+    """I4: recorded take-overs (``reuses:``, ``supersedes:``) excepted."""
+    first: dict[tuple[str, str, str, str], MessageFact] = {}
+    for fact in sorted(seen.store.messages, key=lambda fact: fact.message_id):
+        if fact.state is not MessageState.SUCCEEDED or fact.business_key is None:
+            continue
+        earlier = first.get(fact.business_key)
+        if earlier is not None and not (fact.note or "").startswith(("reuses:", "supersedes:")):
+            text = f"messages {earlier.message_id} and {fact.message_id} share {fact.business_key}"
+            yield Violation("I4", text)
+        first[fact.business_key] = fact
+
+
+def marks_follow_terminal_states(seen: Observation) -> Iterator[Violation]:
+    """I7: no mark without a terminal state; in the end every terminal message is marked."""
+    states = {fact.message_id: fact for fact in seen.store.messages}
+    for id_, marked in seen.marks.items():
+        fact = states.get(id_)
+        if marked and (fact is None or fact.state not in TERMINAL):
+            state = fact.state.value if fact else "not in the inbox"
+            yield Violation("I7", f"mailbox row {id_} is marked, but its message is {state}")
+        if fact is None or seen.shadow or not seen.drained:
+            continue
+        if fact.state in TERMINAL and not marked:
+            yield Violation("I7", f"message {id_} is {fact.state.value} and not marked")
+    for fact in seen.store.messages:
+        intended = fact.mark_intended or fact.mark_confirmed
+        if fact.state in TERMINAL and not intended and not seen.shadow:
+            yield Violation("I3", f"message {fact.message_id} ended without a back-fill intent")
+
+
+def watermark_passes_only_the_explained(seen: Observation) -> Iterator[Violation]:
+    """I10: every id up to W is in the inbox, in a permanent gap, or lies before the start."""
+    covered = sorted(
+        [(fact.message_id, fact.message_id) for fact in seen.store.messages]
+        + [(g.lo, g.hi) for g in seen.store.gaps if g.decision is GapDecision.PERMANENT]
+    )
+    reached = seen.store.began_after
+    for lo, hi in covered:
+        if lo > reached + 1:
+            break
+        reached = max(reached, hi)
+    if reached < seen.store.watermark:
+        text = f"W is {seen.store.watermark}, but id {reached + 1} is unexplained"
+        yield Violation("I10", text)

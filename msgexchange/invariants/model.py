@@ -1,0 +1,62 @@
+"""A naive flight model, written apart from the domain code, that I11 compares with (spec 2)."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgexchange.flight.commands import Clear, Command, Replace, Set
+from msgexchange.flight.messages import Decoded, Deletion, Message, Operation, Plan
+
+
+@dataclass(slots=True)
+class ModelFlight:
+    """One flight as the rules of spec 2 say, in the plainest form."""
+
+    day: str | None = None
+    deleted: bool = False
+    version: int = 0
+    last_message_id: int = 0
+    content: dict[str, Any] = field(default_factory=dict)
+
+    def view(self) -> tuple[dict[str, Any], int, str | None, bool, int]:
+        """What a stored flight is compared by."""
+        return self.content, self.version, self.day, self.deleted, self.last_message_id
+
+    def obey(self, message_id: int, commands: tuple[Command, ...]) -> None:
+        self.version += 1
+        self.last_message_id = message_id
+        for command in commands:
+            if isinstance(command, Set):
+                self.content[command.name] = command.value
+            elif isinstance(command, Replace):
+                self.content[command.name] = command.items
+            elif isinstance(command, Clear):
+                self.content.pop(command.name, None)
+
+
+class Model:
+    """Applies messages that are known to have succeeded, in the order they did."""
+
+    def __init__(self) -> None:
+        self.flights: dict[str, ModelFlight] = {}
+
+    def apply(self, message_id: int, decoded: Decoded) -> None:
+        """One SUCCEEDED message; anything that could not have succeeded is left out."""
+        match decoded:
+            case Message(content=Plan(flights=flights)):
+                for planned in flights:
+                    flight = self.flights.setdefault(planned.flid, ModelFlight())
+                    if flight.deleted:
+                        flight.deleted = False
+                        flight.content = {}
+                    flight.day = planned.operation_day.isoformat()
+                    flight.obey(message_id, planned.commands)
+            case Message(content=Operation(blocks=blocks)):
+                for block in blocks:
+                    flight = self.flights.setdefault(block.flid, ModelFlight())
+                    flight.obey(message_id, block.commands)
+            case Message(content=Deletion(flids=flids)):
+                for flid in flids:
+                    self.flights[flid].deleted = True
+                    self.flights[flid].obey(message_id, ())
+            case _:
+                return

@@ -1,0 +1,84 @@
+"""I5, I6, I12: what the topics show against the outbox and the flights."""
+
+from collections.abc import Iterator, Sequence
+
+import orjson
+
+from msgexchange.codec.encode import encode
+from msgexchange.flight.events import Target
+from msgexchange.flight.state import FlightStatus
+from msgexchange.invariants.observation import Observation, RecordFact, TopicFacts, Violation
+from msgexchange.lifecycle.states import EventState
+
+
+def records_in_event_order(seen: Observation) -> Iterator[Violation]:
+    """I5: per topic and key, event ids grow; a record that comes again carries the same id."""
+    if seen.topics is None:
+        return
+    for topic, records in (("msg", seen.topics.msg), ("schd", seen.topics.schd)):
+        newest: dict[str, int] = {}
+        met: set[int] = set()
+        for record in _in_log_order(records):
+            event_id = _event_id(record, seen.topics)
+            if event_id is None:
+                continue
+            if event_id < newest.get(record.key, 0) and event_id not in met:
+                text = f"{topic}/{record.key}: event {event_id} after {newest[record.key]}"
+                yield Violation("I5", text)
+            met.add(event_id)
+            newest[record.key] = max(newest.get(record.key, 0), event_id)
+
+
+def sent_is_on_the_broker(seen: Observation) -> Iterator[Violation]:
+    """I6: every SENT event has its record; in the end every other one is explained."""
+    if seen.topics is not None and seen.topics.complete:
+        on_broker = {
+            Target.MSG: {_event_id(record, seen.topics) for record in seen.topics.msg},
+            Target.SCHD: {_event_id(record, seen.topics) for record in seen.topics.schd},
+        }
+        for event in seen.store.events:
+            there = on_broker.get(event.target)
+            if there is not None and event.state is EventState.SENT and event.event_id not in there:
+                yield Violation("I6", f"event {event.event_id} is SENT and on no topic")
+    if not seen.drained:
+        return
+    for event in seen.store.events:
+        unexplained = event.state is EventState.PENDING and event.error is None
+        if unexplained:
+            yield Violation("I6", f"event {event.event_id} still waits, and nothing says why")
+        if event.state is EventState.SUPERSEDED and event.superseded_by is None:
+            yield Violation("I6", f"event {event.event_id} is SUPERSEDED by nobody")
+
+
+def schd_shows_the_current_state(seen: Observation) -> Iterator[Violation]:
+    """I12: the last value of a key is its flight's current state, or a tombstone."""
+    if seen.topics is None or not seen.drained or not seen.topics.complete:
+        return
+    last = {record.key: record for record in _in_log_order(seen.topics.schd)}
+    for flight in seen.store.flights:
+        record = last.pop(flight.flid, None)
+        if record is None:
+            yield Violation("I12", f"flight {flight.flid} is on no schd record")
+        elif flight.status is FlightStatus.DELETED:
+            if record.value is not None:
+                yield Violation("I12", f"flight {flight.flid} is deleted, its last value is not")
+        elif record.value is None:
+            yield Violation("I12", f"flight {flight.flid} is active, its last value a tombstone")
+        elif _state_of(record.value) != encode(flight.content):
+            yield Violation("I12", f"flight {flight.flid}: the last value is not its state")
+    for key, record in last.items():
+        if record.value is not None:
+            yield Violation("I12", f"flight {key} is gone, its last value is not a tombstone")
+
+
+def _state_of(value: bytes) -> bytes:
+    return encode(orjson.loads(value)["state"])
+
+
+def _in_log_order(records: Sequence[RecordFact]) -> list[RecordFact]:
+    return sorted(records, key=lambda record: (record.partition, record.offset))
+
+
+def _event_id(record: RecordFact, topics: TopicFacts) -> int | None:
+    generation, _, event_id = record.event_id.partition("-")
+    return int(event_id) if generation == str(topics.generation) else None

@@ -1,0 +1,57 @@
+"""How the mailbox's owner named the table and its columns (spec 3.1)."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]{0,63}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnMap:
+    """Names of the inbound table; the defaults are CMINMSGS.
+
+    ``table`` may be ``schema.table``. ``extra`` are the columns that an insert must also fill, each
+    with its fixed value. ``processed`` is what the mark is set to. A name that is not a plain
+    identifier, or a column named twice, is a ``ValueError``.
+    """
+
+    table: str = "CMINMSGS"
+    id: str = "CMINMSGS_ID"
+    text: str = "MSG_TEXT"
+    received: str = "RECV_TIME"
+    flag: str = "PROC_FLAG"
+    processed_time: str = "PROC_TIME"
+    extra: Mapping[str, str | int] = field(default_factory=dict)
+    processed: str = "Y"
+
+    def __post_init__(self) -> None:
+        for name in (*self.table.split("."), *self.columns()):
+            if _NAME.fullmatch(name) is None:
+                raise ValueError(
+                    f"mailbox: {name!r} is not a plain name; use letters, digits, _ and $, "
+                    "64 at most, not beginning with a digit"
+                )
+        if self.table.count(".") > 1:
+            raise ValueError(f"mailbox: {self.table!r} has too many parts; write schema.table")
+        folded = [name.casefold() for name in self.columns()]
+        for name in folded:
+            if folded.count(name) > 1:
+                raise ValueError(f"mailbox: the column {name} is named for two purposes")
+        if not self.processed:
+            raise ValueError("mailbox: the processed value is empty; it must mark a row")
+
+    def columns(self) -> Iterator[str]:
+        """Every column touched."""
+        yield from (self.id, self.text, self.received, self.flag, self.processed_time)
+        yield from self.extra
+
+    @property
+    def schema(self) -> str | None:
+        """The part before the dot, None without one."""
+        return self.table.rpartition(".")[0] or None
+
+    @property
+    def name(self) -> str:
+        """The table without its schema."""
+        return self.table.rpartition(".")[2]

@@ -1,0 +1,94 @@
+"""The mailbox of the embedded profile: one SQLite file that several processes may share."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    LargeBinary,
+    Table,
+    cast,
+    create_engine,
+    event,
+    func,
+    literal_column,
+    text,
+)
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from msgexchange.mailbox.columns import ColumnMap
+from msgexchange.mailbox.errors import translated
+from msgexchange.mailbox.sql_mailbox import SqlMailbox
+from msgexchange.mailbox.statements import Sql, statements_of, table_of
+
+_UTC_NOW: ColumnElement[str] = literal_column("strftime('%Y-%m-%d %H:%M:%f', 'now')")
+_LOCAL_NOW: ColumnElement[str] = literal_column("strftime('%Y-%m-%d %H:%M:%f', 'now', 'localtime')")
+
+
+def open_sqlite_mailbox(
+    file: Path, columns: ColumnMap, *, connections_max: int = 5, busy_timeout_s: float = 5.0
+) -> SqlMailbox:
+    """The mailbox in ``file``; its table is created if it is not there.
+
+    ``ValueError`` where the table is named with a schema; ``Unavailable`` where the file cannot be
+    opened.
+    """
+    if columns.schema is not None:
+        raise ValueError(f"mailbox: a SQLite file knows no schema; name the table {columns.name}")
+    engine = _engine(file, connections_max=connections_max, busy_timeout_s=busy_timeout_s)
+    table = table_of(columns)
+    with translated(), engine.connect() as connection:
+        table.create(connection, checkfirst=True)
+    sql = Sql(
+        utc_now=_UTC_NOW,
+        local_now=_LOCAL_NOW,
+        begin="BEGIN IMMEDIATE",
+        # A text's length() counts characters, and ends at a NUL.
+        octets=lambda column: func.length(cast(column, LargeBinary)),
+    )
+    return SqlMailbox(
+        engine,
+        statements_of(columns, table, sql),
+        begin=sql.begin,
+        check=partial(_check, columns, table),
+    )
+
+
+def _engine(file: Path, *, connections_max: int, busy_timeout_s: float) -> Engine:
+    engine = create_engine(
+        f"sqlite:///{file}",
+        isolation_level="AUTOCOMMIT",
+        pool_size=connections_max,
+        max_overflow=0,
+        pool_timeout=busy_timeout_s,
+        connect_args={"timeout": busy_timeout_s},
+    )
+    event.listen(engine, "connect", _prepare)
+    return engine
+
+
+def _prepare(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
+    cursor = connection.cursor()
+    # Readers never wait for the writer; every commit is on disk when it returns.
+    cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.close()
+
+
+def _check(columns: ColumnMap, table: Table, connection: Connection) -> Sequence[str]:
+    """A file of an older column map keeps its table: say so instead of failing at the first use."""
+    rows = connection.execute(
+        text("SELECT name FROM pragma_table_info(:name)"), {"name": table.name}
+    )
+    there: set[Any] = {row.name.casefold() for row in rows}
+    return [
+        f"mailbox: {columns.table} has no column {name}; name the right one in mailbox.inbound, or "
+        "begin with a new file"
+        for name in columns.columns()
+        if name.casefold() not in there
+    ]

@@ -1,0 +1,121 @@
+"""What the use cases need of the outside, cut at intent; adapters implement it.
+
+Every call may raise the failures of ``failures`` and nothing else of a driver's.
+"""
+
+from msgexchange.ports.backfill import BackfillStore, DueMark
+from msgexchange.ports.broker import Record, RecordProducer
+from msgexchange.ports.delivery import (
+    Acknowledged,
+    Delivery,
+    EventFailure,
+    Flush,
+    NotDelivered,
+    OutboxEntry,
+    OutboxStore,
+    RecordRefused,
+    SchdStore,
+)
+from msgexchange.ports.evidence import (
+    ChangeFact,
+    EventFact,
+    Evidence,
+    MessageFact,
+    StoreFacts,
+)
+from msgexchange.ports.failures import (
+    Dependency,
+    Fenced,
+    HeadsMoved,
+    MessageFault,
+    PortError,
+    RetryNow,
+    Unavailable,
+)
+from msgexchange.ports.intake import IntakeState, IntakeStore, IntakeTransaction
+from msgexchange.ports.leader import LeaderStore, StoreInfo
+from msgexchange.ports.mailbox import (
+    InsertUnknown,
+    Listing,
+    Mailbox,
+    MarkOutcome,
+    Text,
+    TextMissing,
+)
+from msgexchange.ports.pump import (
+    Batch,
+    ChangeRow,
+    FlightWrite,
+    MessageResult,
+    MetaColumns,
+    NewEvent,
+    PumpStore,
+    PumpTransaction,
+    SnapshotEntry,
+)
+from msgexchange.ports.reads import (
+    AttemptView,
+    ChangeView,
+    DeadView,
+    EventView,
+    MessageView,
+    Reads,
+    StoreCounts,
+)
+from msgexchange.ports.telemetry import Telemetry
+
+__all__ = [
+    "Acknowledged",
+    "AttemptView",
+    "BackfillStore",
+    "Batch",
+    "ChangeFact",
+    "ChangeRow",
+    "ChangeView",
+    "DeadView",
+    "Delivery",
+    "Dependency",
+    "DueMark",
+    "EventFact",
+    "EventFailure",
+    "EventView",
+    "Evidence",
+    "Fenced",
+    "FlightWrite",
+    "Flush",
+    "HeadsMoved",
+    "InsertUnknown",
+    "IntakeState",
+    "IntakeStore",
+    "IntakeTransaction",
+    "LeaderStore",
+    "Listing",
+    "Mailbox",
+    "MarkOutcome",
+    "MessageFact",
+    "MessageFault",
+    "MessageResult",
+    "MessageView",
+    "MetaColumns",
+    "NewEvent",
+    "NotDelivered",
+    "OutboxEntry",
+    "OutboxStore",
+    "PortError",
+    "PumpStore",
+    "PumpTransaction",
+    "Reads",
+    "Record",
+    "RecordProducer",
+    "RecordRefused",
+    "RetryNow",
+    "SchdStore",
+    "SnapshotEntry",
+    "StoreCounts",
+    "StoreFacts",
+    "StoreInfo",
+    "Telemetry",
+    "Text",
+    "TextMissing",
+    "Unavailable",
+]

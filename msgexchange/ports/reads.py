@@ -1,0 +1,138 @@
+"""Own store: reads for people and programs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Protocol
+
+from msgexchange.flight.events import EventType, Target
+from msgexchange.flight.state import FlightState, Json
+from msgexchange.ids import EventId, Flid, Identity, MailboxId
+from msgexchange.lifecycle.states import ErrorClass, EventState, InboxEntry, MessageState
+from msgexchange.ports.pump import MetaColumns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventView:
+    """An event as ``GET /messages/{id}`` shows it."""
+
+    event_id: EventId
+    target: Target
+    type: EventType
+    flid: Flid | None
+    state_version: int | None
+    state: EventState
+    superseded_by: EventId | None
+    attempts: int
+    error: str | None
+    partition: int | None
+    offset: int | None
+    created_at: datetime
+    sent_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptView:
+    """A failed attempt."""
+
+    attempt: int
+    at: datetime
+    error_class: ErrorClass
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageView:
+    """A message as people see it; from the inbox or its archive."""
+
+    message_id: MailboxId
+    state: MessageState
+    error_class: ErrorClass | None
+    last_cause: ErrorClass | None
+    error: str | None
+    note: str | None
+    identity: Identity | None
+    meta: MetaColumns
+    attempts: int
+    next_attempt_at: datetime | None
+    unknown: tuple[str, ...]
+    marked_at: datetime | None
+    mark_error: str | None
+    received_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    traceparent: str | None
+    flids: tuple[Flid, ...]
+    events: tuple[EventView, ...]
+    failures: tuple[AttemptView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeView:
+    """One version of a flight: what changed and which message did it."""
+
+    version: int
+    message_id: MailboxId
+    at: datetime
+    changes: Sequence[tuple[str, Json | None, Json | None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadView:
+    """One line of the list of dead letters."""
+
+    message_id: MailboxId
+    error_class: ErrorClass
+    last_cause: ErrorClass | None
+    error: str | None
+    meta: MetaColumns
+    attempts: int
+    received_at: datetime
+    finished_at: datetime | None
+    text_kept: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreCounts:
+    """The flow in numbers, one consistent read."""
+
+    watermark: int
+    messages: Mapping[MessageState, int]
+    dead_by_class: Mapping[ErrorClass, int]
+    events: Mapping[tuple[Target, EventState], int]
+    flights: int
+    open_gaps: int
+    oldest_gap_first_seen: datetime | None
+    unmarked: int
+    oldest_pending_event_at: datetime | None
+
+
+class Reads(Protocol):
+    """Consistent reads, no lock, no write."""
+
+    def flight(self, flid: Flid) -> FlightState | None: ...
+
+    def flights(
+        self,
+        *,
+        operation_day: date | None,
+        status: str | None,
+        after: Flid | None,
+        limit: int,
+    ) -> Sequence[FlightState]:
+        """In FLID order; ``status`` None means every status."""
+        ...
+
+    def changes(self, flid: Flid) -> Sequence[ChangeView]: ...
+
+    def message(self, message_id: MailboxId) -> MessageView | None: ...
+
+    def head(self) -> InboxEntry | None: ...
+
+    def dead(self, *, limit: int) -> Sequence[DeadView]: ...
+
+    def counts(self) -> StoreCounts: ...
+
+    def probe(self) -> None:
+        """Cheapest round trip; raises ``Unavailable``."""
+        ...

@@ -1,0 +1,1 @@
+"""Alembic environment and published migrations; run through ``msgexchange.store.schema``."""

@@ -1,0 +1,1 @@
+"""Published migrations: never edited, and independent of ``tables.py``."""

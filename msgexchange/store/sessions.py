@@ -1,0 +1,40 @@
+"""Transactions on the own database, each with its driver's errors translated."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import Connection, Engine
+
+from msgexchange.store.engine import looking, reading, writing
+from msgexchange.store.errors import translated
+
+
+class Sessions:
+    """Lends a connection for one transaction; thread-safe."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._writing = writing(engine)
+        self._reading = reading(engine)
+        self._looking = looking(engine)
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """READ COMMITTED; commits on a clean exit, rolls back on an exception.
+
+        ``Unavailable`` at the exit may mean a commit that nobody knows the outcome of: the next
+        transaction takes its locks first and then reads again (spec 3.5).
+        """
+        with translated(), self._writing.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Several reads of one moment."""
+        with translated(), self._reading.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def look(self) -> Iterator[Connection]:
+        """One statement, without the cost of a transaction around it."""
+        with translated(), self._looking.connect() as connection:
+            yield connection

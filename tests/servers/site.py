@@ -1,0 +1,151 @@
+"""A msgexchange process of its own, started, asked and killed by tests."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+READY_TIMEOUT_S = 60
+ANSWER_TIMEOUT_S = 30
+
+
+class Site:
+    """One ``run.py serve`` with its own data folder and a free port."""
+
+    def __init__(self, data_dir: Path, settings: Mapping[str, str]) -> None:
+        self.data_dir = data_dir
+        self._environment = {
+            **{k: v for k, v in os.environ.items() if not k.startswith("MSGEXCHANGE_")},
+            "MSGEXCHANGE_HTTP__PORT": "0",
+            **settings,
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def log(self) -> str:
+        return (self.data_dir / "serve.log").read_text(errors="replace")
+
+    def start(self) -> None:
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        (self.data_dir / "http.url").unlink(missing_ok=True)
+        with (self.data_dir / "serve.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, str(ROOT / "run.py"), "--data-dir", str(self.data_dir), "serve"],
+                env=self._environment,
+                stdout=log,
+                stderr=log,
+                cwd=self.data_dir,
+            )
+        self._wait(self._is_ready, "it is not ready", READY_TIMEOUT_S)
+
+    def _is_ready(self) -> bool:
+        assert self._process is not None
+        if self._process.poll() is not None:
+            raise AssertionError(f"it ended with {self._process.returncode}:\n{self.log}")
+        if not (self.data_dir / "http.url").is_file():
+            return False
+        status, _ = self.get("/health/ready")
+        return status == 200
+
+    def stop(self) -> int:
+        """SIGTERM and the exit status."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        status = self._process.wait(timeout=30)
+        self._process = None
+        return status
+
+    def kill(self) -> None:
+        """SIGKILL: nothing of it runs on."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(timeout=30)
+            self._process = None
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Another command of run.py on the same data folder and settings."""
+        return subprocess.run(
+            [sys.executable, str(ROOT / "run.py"), "--data-dir", str(self.data_dir), *arguments],
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            cwd=self.data_dir,
+            check=False,
+        )
+
+    @property
+    def url(self) -> str:
+        return (self.data_dir / "http.url").read_text().strip()
+
+    def get(self, path: str) -> tuple[int, Any]:
+        """Status and decoded JSON body."""
+        request = urllib.request.Request(self.url.rstrip("/") + path)
+        try:
+            with urllib.request.urlopen(request, timeout=ANSWER_TIMEOUT_S) as answer:
+                return answer.status, json.loads(answer.read())
+        except urllib.error.HTTPError as refusal:
+            return refusal.code, json.loads(refusal.read())
+        except OSError:
+            return 0, None
+
+    def send(self, body: bytes, content_type: str = "application/xml") -> tuple[int, str]:
+        """POST /cminmsgs/send; status and text."""
+        request = urllib.request.Request(
+            self.url.rstrip("/") + "/cminmsgs/send",
+            data=body,
+            headers={"Content-Type": content_type},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=ANSWER_TIMEOUT_S) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as refusal:
+            return refusal.code, refusal.read().decode()
+
+    def message(self, message_id: int) -> Any:
+        """GET /messages/{id} once the message is terminal."""
+        found: list[Any] = []
+
+        def terminal() -> bool:
+            status, document = self.get(f"/messages/{message_id}")
+            if status == 200 and document["state"] in ("SUCCEEDED", "SKIPPED", "DEAD"):
+                found.append(document)
+            return bool(found)
+
+        self._wait(terminal, f"message {message_id} is not terminal", ANSWER_TIMEOUT_S)
+        return found[0]
+
+    def wait_until(self, condition: Callable[[], bool], what: str, seconds: float = 30) -> None:
+        self._wait(condition, what, seconds)
+
+    def _wait(self, condition: Callable[[], bool], what: str, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{what} after {seconds} s:\n{self.log[-4000:]}")
+            time.sleep(0.02)
+
+
+@contextmanager
+def running_site(data_dir: Path, settings: Mapping[str, str]) -> Iterator[Site]:
+    """A started site that is gone afterwards, whatever happened."""
+    site = Site(data_dir, settings)
+    try:
+        site.start()
+        yield site
+    finally:
+        site.kill()

@@ -1,0 +1,193 @@
+"""What production and shadow refuse, and how secrets are kept."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from msgexchange.config import ConfigError, Settings, load
+
+GOOD = {
+    "MSGEXCHANGE_PROFILE": "production",
+    "MSGEXCHANGE_STORE__URL": "postgresql://me:pw-own@db/msgexchange",
+    "MSGEXCHANGE_MAILBOX__URL": "mysql://me:pw-mail@mail/mailbox",
+    "MSGEXCHANGE_MAILBOX__PROCESSED_VALUE": "Y",
+    "MSGEXCHANGE_MAILBOX__START_AFTER": "oldest",
+    "MSGEXCHANGE_KAFKA__BOOTSTRAP": "k1:9092, k2:9092",
+    "MSGEXCHANGE_KAFKA__DELIVERY": "at-least-once",
+}
+
+
+def settings_of(environ: Mapping[str, str], file: Path | None = None) -> Settings:
+    return load(file, environ, None, Path("data"))
+
+
+def problems_of(environ: Mapping[str, str], file: Path | None = None) -> dict[str, str]:
+    with pytest.raises(ConfigError) as failure:
+        settings_of(environ, file)
+    return {problem.key: str(problem) for problem in failure.value.problems}
+
+
+def test_a_complete_production_site_starts_with_the_pipeline_off() -> None:
+    settings = settings_of(GOOD)
+    assert not settings.pipeline.autostart
+    assert not settings.kafka.create_topics
+
+
+def test_production_lists_everything_it_misses() -> None:
+    found = problems_of({"MSGEXCHANGE_PROFILE": "production"})
+    assert set(found) == {
+        "store.url",
+        "mailbox.url",
+        "mailbox.processed-value",
+        "mailbox.start-after",
+        "kafka.bootstrap",
+        "kafka.delivery",
+    }
+    assert "MSGEXCHANGE_STORE__URL_FILE" in found["store.url"]
+
+
+def test_exactly_once_is_refused_by_name_wherever_it_comes_from() -> None:
+    given = {name: value for name, value in GOOD.items() if "DELIVERY" not in name}
+    assert "profile production" in problems_of(given)["kafka.delivery"]
+    chosen = {"MSGEXCHANGE_KAFKA__DELIVERY": "exactly-once"}
+    assert "not implemented" in problems_of(chosen)["kafka.delivery"]
+
+
+@pytest.mark.parametrize("key", ["STORE__URL", "MAILBOX__URL"])
+def test_production_refuses_embedded_databases(key: str) -> None:
+    found = problems_of({**GOOD, f"MSGEXCHANGE_{key}": "sqlite:///x.sqlite"})
+    assert set(found) == {key.lower().replace("__", ".")}
+
+
+def test_a_mailbox_that_is_the_own_database_is_refused_in_every_profile() -> None:
+    same = {
+        "MSGEXCHANGE_STORE__URL": "sqlite:///one.sqlite",
+        "MSGEXCHANGE_MAILBOX__URL": "sqlite:///./one.sqlite",
+    }
+    assert "own database" in problems_of(same)["mailbox.url"]
+
+
+def test_listening_on_all_interfaces_needs_a_token() -> None:
+    open_to_all = {**GOOD, "MSGEXCHANGE_HTTP__HOST": "0.0.0.0"}
+    assert "http.send-token" in problems_of(open_to_all)["http.host"]
+    settings_of({**open_to_all, "MSGEXCHANGE_HTTP__SEND_TOKEN": "s3cret"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ACKS", "1"),
+        ("REQUEST_REQUIRED_ACKS", "0"),
+        ("ENABLE_IDEMPOTENCE", "false"),
+        ("MAX_IN_FLIGHT", "6"),
+        ("MAX_IN_FLIGHT_REQUESTS_PER_CONNECTION", "many"),
+        ("MESSAGE_TIMEOUT_MS", "0"),
+        ("TRANSACTIONAL_ID", "x"),
+        ("BOOTSTRAP_SERVERS", "k:9092"),
+        ("SOCKET_TIMEOUT_MS", "3600000"),
+    ],
+)
+def test_no_variable_weakens_the_producer(name: str, value: str) -> None:
+    found = problems_of({f"MSGEXCHANGE_KAFKA__CLIENT__{name}": value})
+    assert set(found) == {f"kafka.client.{name.lower().replace('_', '.')}"}
+
+
+def test_producer_settings_that_are_ours_anyway_may_stand() -> None:
+    given = {"ACKS": "all", "ENABLE_IDEMPOTENCE": "True", "MAX_IN_FLIGHT": "5"}
+    settings_of({f"MSGEXCHANGE_KAFKA__CLIENT__{name}": value for name, value in given.items()})
+
+
+def test_production_takes_no_secret_from_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "site.toml"
+    file.write_text(
+        '[store]\nurl = "postgresql://me:top-secret@db/x"\n'
+        '[mailbox]\nurl = "mysql://me@mail/x"\n'
+        '[http]\nadmin-token = "top-secret"\n'
+        '[kafka.client]\n"sasl.password" = "top-secret"\n"security.protocol" = "SSL"\n'
+    )
+    found = problems_of(GOOD, file)
+    assert set(found) == {"store.url", "http.admin-token", "kafka.client.sasl.password"}
+    assert "MSGEXCHANGE_KAFKA__CLIENT__SASL_PASSWORD" in found["kafka.client.sasl.password"]
+    assert "top-secret" not in str(found)
+
+
+def test_a_secret_may_stand_in_a_file_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("t0ken\n")
+    (tmp_path / "dsn").write_text("mysql://me:pw@mail/from-file")
+    file = tmp_path / "site.toml"
+    file.write_text(
+        f'[http]\nadmin-token-file = "{tmp_path}/token"\n'
+        f'[kafka.client]\n"sasl.password-file" = "{tmp_path}/token"\n'
+    )
+    environ = {**GOOD, "MSGEXCHANGE_MAILBOX__URL_FILE": f"{tmp_path}/dsn"}
+    del environ["MSGEXCHANGE_MAILBOX__URL"]
+    settings = settings_of(environ, file)
+    assert settings.http.admin_token is not None
+    assert settings.http.admin_token.get_secret_value() == "t0ken"
+    assert settings.kafka.client == {"sasl.password": "t0ken"}
+    assert settings.mailbox.url is not None
+    assert settings.mailbox.url.get_secret_value().endswith("/from-file")
+
+
+def test_a_secret_file_that_gives_no_secret_is_told(tmp_path: Path) -> None:
+    (tmp_path / "empty").write_text("\n")
+    assert (
+        "cannot be read"
+        in problems_of({"MSGEXCHANGE_HTTP__SEND_TOKEN_FILE": str(tmp_path / "none")})[
+            "http.send-token-file"
+        ]
+    )
+    assert (
+        "empty"
+        in problems_of({"MSGEXCHANGE_HTTP__SEND_TOKEN_FILE": str(tmp_path / "empty")})[
+            "http.send-token-file"
+        ]
+    )
+
+
+def test_a_secret_given_twice_in_one_place_is_told(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("a")
+    environ = {
+        "MSGEXCHANGE_HTTP__SEND_TOKEN": "b",
+        "MSGEXCHANGE_HTTP__SEND_TOKEN_FILE": str(tmp_path / "token"),
+    }
+    assert "twice" in problems_of(environ)["http.send-token"]
+
+
+@pytest.mark.parametrize(
+    "dsn", ["nonsense:s3cret", "oracle://me:s3cret@db/x", "postgresql://me:s3cret@db"]
+)
+def test_a_refused_dsn_is_never_repeated(dsn: str) -> None:
+    found = problems_of({"MSGEXCHANGE_STORE__URL": dsn})
+    assert set(found) == {"store.url"}
+    assert "s3cret" not in found["store.url"]
+
+
+@pytest.mark.parametrize("token", ["", "two words", "schlüssel"])
+def test_a_token_that_no_client_could_send_is_refused(token: str) -> None:
+    assert set(problems_of({"MSGEXCHANGE_HTTP__SEND_TOKEN": token})) == {"http.send-token"}
+
+
+def test_shadow_needs_its_databases_and_never_the_real_topics() -> None:
+    shadow = {"MSGEXCHANGE_PROFILE": "shadow"}
+    assert set(problems_of(shadow)) == {"store.url", "mailbox.url", "mailbox.start-after"}
+    complete = {
+        **shadow,
+        "MSGEXCHANGE_STORE__URL": GOOD["MSGEXCHANGE_STORE__URL"],
+        "MSGEXCHANGE_MAILBOX__URL": GOOD["MSGEXCHANGE_MAILBOX__URL"],
+        "MSGEXCHANGE_MAILBOX__START_AFTER": "newest",
+    }
+    settings = settings_of(complete)
+    assert settings.kafka.msg_topic == "shadow-msg"
+    assert settings.kafka.schd_topic == "shadow-schd"
+    assert settings.requests.accept_foreign
+    assert not settings.pipeline.autostart
+    assert set(problems_of({**complete, "MSGEXCHANGE_KAFKA__PREFIX": ""})) == {"kafka.prefix"}
+
+
+def test_a_profile_that_does_not_exist_is_a_problem_of_its_own() -> None:
+    assert (
+        "one of embedded, production, shadow"
+        in problems_of({"MSGEXCHANGE_PROFILE": "prod"})["profile"]
+    )

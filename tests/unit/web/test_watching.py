@@ -1,0 +1,205 @@
+"""Health, metrics, headers, and the document that describes the calls."""
+
+import json
+import re
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from web_world import (
+    HEALTHY,
+    T0,
+    TOKEN,
+    MemoryReads,
+    at,
+    client,
+    deps,
+    event,
+    flight,
+    message,
+    pending,
+)
+from werkzeug.test import TestResponse
+
+from msgexchange.ids import MailboxId
+from msgexchange.ports import ChangeView
+from msgexchange.web import create_app
+from msgexchange.web.health import (
+    ActorHealth,
+    BreakerHealth,
+    DependencyHealth,
+    Health,
+    Leadership,
+)
+
+DOCUMENT: dict[str, Any] = json.loads(
+    files("msgexchange.web").joinpath("openapi.json").read_text("utf-8")
+)
+ILL = Health(
+    live=True,
+    ready=False,
+    dependencies={
+        "store": DependencyHealth(ok=True),
+        "mailbox": DependencyHealth(ok=False, reason="refused"),
+    },
+    actors={"pump": ActorHealth(state="paused", restarts=1, step_s=0.5)},
+    breakers={"mailbox": BreakerHealth(since=T0, failures=3, reason="refused")},
+    leadership=Leadership(role="standby"),
+    kafka_bootstrap="127.0.0.1:9092",
+)
+
+
+def test_liveness_and_readiness_are_told_apart() -> None:
+    web = client(health=ILL)
+    assert web.get("/health/live").status_code == 200
+    ready = web.get("/health/ready")
+    assert ready.status_code == 503
+    assert ready.get_json() == {
+        "live": True,
+        "ready": False,
+        "dependencies": {
+            "store": {"ok": True, "reason": None},
+            "mailbox": {"ok": False, "reason": "refused"},
+        },
+        "actors": {"pump": {"state": "paused", "restarts": 1, "stepSeconds": 0.5}},
+        "breakers": {
+            "mailbox": {
+                "since": "2026-09-03T10:30:00.000Z",
+                "failures": 3,
+                "reason": "refused",
+            }
+        },
+        "leadership": {"role": "standby", "fence": None},
+        "kafka": {"bootstrap": "127.0.0.1:9092"},
+    }
+    assert client(health=HEALTHY).get("/health/ready").status_code == 200
+    stuck = Health(live=False, ready=False, leadership=Leadership(role="none"))
+    assert client(health=stuck).get("/health/live").status_code == 503
+
+
+def test_the_metrics_handed_in_are_served_as_prometheus_text() -> None:
+    answer = client().get("/metrics")
+    assert answer.mimetype == "text/plain"
+    assert "msgexchange_messages_total 7.0" in answer.text
+
+
+@pytest.mark.parametrize("path", ["/health/live", "/nowhere", "/metrics", "/all/flights?limit=0"])
+def test_every_answer_carries_the_security_headers(path: str) -> None:
+    headers = client().get(path).headers
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Content-Security-Policy"].startswith("default-src 'none'")
+    assert headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize("path", ["/", "/nowhere", "/admin/replay", "/static/x", "/flights/a/b/c"])
+def test_an_address_without_a_call_is_a_404_problem(path: str) -> None:
+    answer = client().get(path)
+    assert answer.status_code == 404
+    assert answer.mimetype == "application/problem+json"
+
+
+def test_the_token_is_not_shown_where_the_dependencies_are() -> None:
+    assert TOKEN not in repr(deps(send_token=TOKEN))
+
+
+def test_the_document_describes_exactly_the_calls_there_are() -> None:
+    rules = create_app(deps()).url_map.iter_rules()
+    routed = {
+        (re.sub(r"<(\w+)>", r"{\1}", rule.rule), method.lower())
+        for rule in rules
+        for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}
+    }
+    described = {(path, method) for path, item in DOCUMENT["paths"].items() for method in item}
+    assert described == routed
+    assert client().get("/openapi.json").get_json() == DOCUMENT
+    assert DOCUMENT["openapi"].startswith("3.1")
+
+
+def departures(value: Any, schema: dict[str, Any], where: str = "$") -> list[str]:
+    """Where the value is not what the schema says; the part of JSON Schema the document uses."""
+    if "$ref" in schema:
+        schema = DOCUMENT["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]
+    kinds = schema.get("type", [])
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    if kinds and not any(_is(value, kind) for kind in kinds):
+        return [f"{where}: {value!r} is not of type {kinds}"]
+    found = []
+    if "enum" in schema and value not in schema["enum"]:
+        found.append(f"{where}: {value!r} is none of {schema['enum']}")
+    if "pattern" in schema and not re.search(schema["pattern"], value):
+        found.append(f"{where}: {value!r} does not match")
+    if isinstance(value, list):
+        for index, one in enumerate(value):
+            found += departures(one, schema.get("items", {}), f"{where}[{index}]")
+    if isinstance(value, dict):
+        known = schema.get("properties", {})
+        more = schema.get("additionalProperties", {})
+        found += [
+            f"{where}: lacks {name}" for name in schema.get("required", ()) if name not in value
+        ]
+        for name, one in value.items():
+            if name not in known and more is False:
+                found.append(f"{where}: has {name}")
+            else:
+                found += departures(one, known.get(name) or more or {}, f"{where}.{name}")
+    return found
+
+
+def _is(value: Any, kind: str) -> bool:
+    if isinstance(value, bool):
+        return kind == "boolean"
+    python: dict[str, Any] = {
+        "string": str,
+        "integer": int,
+        "number": (int, float),
+        "object": dict,
+        "array": list,
+        "null": type(None),
+    }
+    return kind in python and isinstance(value, python[kind])
+
+
+def described(answer: TestResponse, path: str, method: str = "get") -> list[str]:
+    """Departures of a real answer from what the document says of it."""
+    responses = DOCUMENT["paths"][path][method]["responses"]
+    mimetype = answer.mimetype or ""
+    media = responses[str(answer.status_code)]["content"][mimetype]
+    is_json = mimetype.endswith("json")
+    return departures(answer.get_json(force=True) if is_json else answer.text, media["schema"])
+
+
+def test_real_answers_are_what_the_document_says() -> None:
+    change = ChangeView(version=1, message_id=MailboxId(1), at=at(1), changes=[("A", None, "b")])
+    reads = MemoryReads([flight("F1"), flight("F2")], {"F1": [change]}, [message(), pending()])
+    web = client(reads=reads, health=ILL)
+    asked = [
+        ("/all/flights?limit=1", "/all/flights"),
+        ("/all/flights?limit=0", "/all/flights"),
+        ("/flights/F1", "/flights/{flid}"),
+        ("/flights/F9", "/flights/{flid}"),
+        ("/flights/F1/history", "/flights/{flid}/history"),
+        ("/flights/F9/history", "/flights/{flid}/history"),
+        ("/messages/17", "/messages/{message_id}"),
+        ("/messages/18", "/messages/{message_id}"),
+        ("/messages/19", "/messages/{message_id}"),
+        ("/health/live", "/health/live"),
+        ("/health/ready", "/health/ready"),
+        ("/metrics", "/metrics"),
+        ("/openapi.json", "/openapi.json"),
+    ]
+    assert {path: described(web.get(url), path) for url, path in asked} == {
+        path: [] for _, path in asked
+    }
+    path = "/cminmsgs/send"
+    bodies = [b"<A/>", b"", b"x" * 30_000]
+    assert [described(web.post(path, data=body), path, "post") for body in bodies] == [[], [], []]
+
+
+def test_the_check_of_answers_sees_what_is_wrong() -> None:
+    value = message(events=(event(1),))
+    answer = client(reads=MemoryReads(views=[value])).get("/messages/17").get_json()
+    del answer["marked"]
+    answer["events"][0]["offset"] = "4"
+    answer["more"] = 1
+    found = departures(answer, {"$ref": "#/components/schemas/Message"})
+    assert len(found) == 3
