@@ -101,7 +101,7 @@ def read_topic(bootstrap: str, topic: str, client: ClientSettings) -> TopicConte
     """Every committed record the broker still has."""
     reader = TopicReader(bootstrap, topic, settings=client)
     try:
-        complete = all(span.start == 0 for span in reader.spans().values())
+        complete = all(start == 0 for start in reader.starts().values())
         return TopicContents(list(reader.records()), complete)
     finally:
         reader.close()
@@ -152,13 +152,14 @@ def open_store(settings: Settings, catalogue: Catalogue) -> SqlStore:
     try:
         if settings.profile is Profile.EMBEDDED:
             migrate(settings, store)
-        elif not at_head(store.engine):
-            raise _refused(
-                settings, "store.url", "the schema is not of this version", "run.py store upgrade"
-            )
+        current = at_head(store.engine)
     except BaseException:
         store.close()
         raise
+    if not current:
+        store.close()
+        what = "the schema is not of this version"
+        raise _refused(settings, "store.url", what, "run.py store upgrade")
     return store
 
 
@@ -199,10 +200,16 @@ def open_mailbox(settings: Settings) -> Mailbox:
     assert settings.mailbox.url is not None
     url = make_url(settings.mailbox.url.get_secret_value())
     if url.get_backend_name() == "sqlite":
-        file = Path(url.database or "")
+        file = mailbox_file(settings)
         file.parent.mkdir(parents=True, exist_ok=True)
         return open_sqlite_mailbox(file, columns)
     return open_mysql_mailbox(url, columns)
+
+
+def mailbox_file(settings: Settings) -> Path:
+    """The embedded mailbox's file."""
+    assert settings.mailbox.url is not None
+    return Path(make_url(settings.mailbox.url.get_secret_value()).database or "")
 
 
 def _refused(settings: Settings, key: str, what: str, command: str) -> ConfigError:

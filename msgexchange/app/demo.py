@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from msgexchange.app.adapters import mailbox_file
 from msgexchange.app.observing import Sources, observe, verify
 from msgexchange.app.serving import Serving, announce, stop_signal, tune_interpreter, wait
 from msgexchange.cli import show
@@ -26,7 +27,8 @@ from msgexchange.flight.events import Target
 from msgexchange.ids import MailboxId
 from msgexchange.invariants.observation import Observation
 from msgexchange.lifecycle.states import EventState, MessageState
-from msgexchange.mailbox.sqlite import burn_id
+from msgexchange.mailbox.columns import ColumnMap
+from msgexchange.mailbox.sqlite import open_sqlite_mailbox
 from msgexchange.ports import StoreCounts, StoreFacts
 from msgexchange.web.server import CannotListen
 
@@ -95,11 +97,13 @@ def _play(
     written: dict[MailboxId, datetime] = {}
     reads = serving.adapters.store.reads
 
+    owner = open_sqlite_mailbox(mailbox_file(serving.settings), ColumnMap())
+
     def write(text: str) -> int:
         if stopped.is_set():
             return 0
         at = serving.clock.now()
-        id_ = serving.adapters.mailbox.insert(text)
+        id_ = owner.insert(text)
         written[id_] = at
         return id_
 
@@ -123,8 +127,8 @@ def _play(
         play(
             feed,
             write,
-            lambda: burn_id(serving.adapters.mailbox),
-            stopped.wait,
+            lambda: _ignore(owner.burn_id()),
+            lambda seconds: _pause(stopped, seconds),
             monotonic=serving.clock.monotonic,
             duration_s=options.duration_s,
             progress=progress,
@@ -136,7 +140,16 @@ def _play(
             if _is_drained(counts, total):
                 break
             sleep(DRAIN_POLL_S)
+    owner.close()
     return written
+
+
+def _ignore(_answer: object) -> None:
+    return
+
+
+def _pause(stopped: threading.Event, seconds: float) -> None:
+    stopped.wait(seconds)
 
 
 def _terminal(counts: StoreCounts) -> int:

@@ -20,6 +20,7 @@ from msgexchange.clock import AnchoredClock, Clock
 from msgexchange.config import Profile, Settings
 from msgexchange.config.runtime import LogFormat
 from msgexchange.flight.events import Target
+from msgexchange.ids import Fence
 from msgexchange.pipeline.entry import Entry
 from msgexchange.pipeline.ingest import StartAfterMissing, begin_intake
 from msgexchange.ports import Dependency
@@ -33,7 +34,7 @@ from msgexchange.web.server import CannotListen, RunningServer, start
 
 URL_FILE = "http.url"
 BOOTSTRAP_FILE = "kafka.bootstrap"
-"""Where the address in use is written in the data folder; the latter of the embedded broker only."""
+"""Files of the data folder with the addresses in use; the latter of the embedded broker."""
 GC_THRESHOLD = 50_000
 """New objects between collections: at Python's 700 a large plan spends half its time in them."""
 SWITCH_INTERVAL_S = 0.0005
@@ -57,7 +58,7 @@ class Serving:
         self.journal = Journal(self._instruments, self.clock)
         self.registry.register(StoreGauges(self.adapters.store.reads.counts, self.clock))
         self.runtime: Runtime | None = None
-        self._fence: int | None = None
+        self._fence: Fence | None = None
         self.entry = Entry(
             mailbox=self.adapters.mailbox,
             store=self.adapters.store.intake,

@@ -23,6 +23,14 @@ RECORD_REFUSED: Final = frozenset(
 """Codes with which a record is refused for good. Everything else is nobody's fault: the broker is
 away, electing, out of disk, or does not let us in, and every record would fare alike."""
 
+PURGED: Final = frozenset(
+    {
+        KafkaError._PURGE_QUEUE,  # noqa: SLF001
+        KafkaError._PURGE_INFLIGHT,  # noqa: SLF001
+    }
+)
+"""We took the record back ourselves; the reason lies elsewhere."""
+
 NOT_KNOWN_HERE: Final = frozenset(
     {
         KafkaError.UNSUPPORTED_VERSION,

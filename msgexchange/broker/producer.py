@@ -18,7 +18,7 @@ from functools import partial
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from msgexchange.broker.errors import RECORD_REFUSED, error_of, reason_of, translated
+from msgexchange.broker.errors import PURGED, RECORD_REFUSED, error_of, reason_of, translated
 from msgexchange.broker.settings import (
     LOGGER,
     ClientSettings,
@@ -36,7 +36,6 @@ from msgexchange.ports import (
 )
 
 _HELD_BACK = NotDelivered("held back behind a record that did not go out")
-_UNANSWERED = NotDelivered("not acknowledged in time")
 _PURGE_S_MAX = 2.0
 
 
@@ -148,7 +147,6 @@ class KafkaRecordProducer:
         self._session = None
         deadline = self._clock.monotonic() + _PURGE_S_MAX
         session.purge(in_queue=True, in_flight=True, blocking=True)
-        window.broken = None
         while window.unreported and self._clock.monotonic() < deadline:
             self._poll(session, window, deadline)
 
@@ -195,7 +193,8 @@ class _Window:
         """What the client calls once for each record, from ``poll``."""
         if error is not None:
             self._failed += 1
-            self._answers[number] = _failure(error)
+            if error.code() not in PURGED:
+                self._answers[number] = _failure(error)
             return
         partition, offset = message.partition(), message.offset()
         assert partition is not None
@@ -211,9 +210,9 @@ class _Window:
 
     def answers(self) -> Sequence[Delivery]:
         """An answer for every record; one without a report was not acknowledged."""
-        unanswered = (_UNANSWERED, _HELD_BACK)
+        unanswered = NotDelivered(self.broken or "not acknowledged in time")
         return [
-            answer or unanswered[number >= self.enqueued]
+            answer or (unanswered if number < self.enqueued else _HELD_BACK)
             for number, answer in enumerate(self._answers)
         ]
 

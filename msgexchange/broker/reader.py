@@ -54,6 +54,8 @@ class TopicReader:
                 "enable.partition.eof": True,
                 "auto.offset.reset": "earliest",
                 "allow.auto.create.topics": False,
+                # The end of a partition is learnt from an answer without records: have it soon.
+                "fetch.wait.max.ms": 20,
                 "queued.max.messages.kbytes": 16_384,
             },
             logger=LOGGER,

@@ -12,8 +12,6 @@ from msgexchange.broker.errors import NOT_KNOWN_HERE, error_of, reason_of, trans
 from msgexchange.broker.settings import LOGGER, ClientSettings, client_config
 from msgexchange.ports import Dependency, Unavailable
 
-_NO_CONTROLLER = -1
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicNeed:
@@ -86,8 +84,9 @@ class Topics:
     def _config(self, topic: str) -> Mapping[str, str]:
         """The topic's settings; empty where the broker has none to tell."""
         with translated():
-            if self._client.list_topics(timeout=self._timeout_s).controller_id == _NO_CONTROLLER:
-                return {}
+            cluster = self._client.list_topics(timeout=self._timeout_s)
+        if cluster.controller_id not in cluster.brokers:
+            return {}
         resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
         described = self._client.describe_configs([resource], request_timeout=self._timeout_s)
         entries, error = self._answer(described[resource])

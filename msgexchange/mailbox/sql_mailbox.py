@@ -87,6 +87,10 @@ class SqlMailbox:
             read = {row[0]: row[1] for row in rows}
         return {id_: _outcome(id_, read) for id_ in ids}
 
+    def marks_after(self, after: int, *, limit: int) -> Mapping[MailboxId, bool]:
+        rows = self._all(self._statements.marks_after, after=after, limit=limit)
+        return {MailboxId(id_): bool(marked) for id_, marked in rows}
+
     def newest_id(self) -> int:
         return self._number(self._statements.newest)
 

@@ -1,6 +1,6 @@
 """The mailbox of the embedded profile: one SQLite file that several processes may share."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -8,11 +8,14 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Delete,
     Engine,
     LargeBinary,
     Table,
+    bindparam,
     cast,
     create_engine,
+    delete,
     event,
     func,
     literal_column,
@@ -21,18 +24,51 @@ from sqlalchemy import (
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from msgexchange.ids import MailboxId
 from msgexchange.mailbox.columns import ColumnMap
 from msgexchange.mailbox.errors import translated
 from msgexchange.mailbox.sql_mailbox import SqlMailbox
-from msgexchange.mailbox.statements import Sql, statements_of, table_of
+from msgexchange.mailbox.statements import Sql, Statements, statements_of, table_of
 
 _UTC_NOW: ColumnElement[str] = literal_column("strftime('%Y-%m-%d %H:%M:%f', 'now')")
 _LOCAL_NOW: ColumnElement[str] = literal_column("strftime('%Y-%m-%d %H:%M:%f', 'now', 'localtime')")
 
 
+class SqliteMailbox(SqlMailbox):
+    """Port ``Mailbox`` on a file, and what its owner can do with it."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        statements: Statements,
+        *,
+        begin: str,
+        check: Callable[[Connection], Sequence[str]],
+        remove: Delete,
+    ) -> None:
+        super().__init__(engine, statements, begin=begin, check=check)
+        self._remove = remove
+
+    def burn_id(self) -> MailboxId:
+        """Use an id up without a row ever being seen, as an insert that is rolled back does on
+        MySQL (SQLite would hand the id out again).
+        """
+        with translated(), self._engine.connect() as connection:
+            try:
+                connection.exec_driver_sql(self._begin)
+                inserted = connection.execute(self._statements.insert, {"text": ""})
+                id_ = MailboxId(inserted.lastrowid)
+                connection.execute(self._remove, {"id": id_})
+                connection.exec_driver_sql("COMMIT")
+            except BaseException:
+                connection.invalidate()
+                raise
+        return id_
+
+
 def open_sqlite_mailbox(
     file: Path, columns: ColumnMap, *, connections_max: int = 5, busy_timeout_s: float = 5.0
-) -> SqlMailbox:
+) -> SqliteMailbox:
     """The mailbox in ``file``; its table is created if it is not there.
 
     ``ValueError`` where the table is named with a schema; ``Unavailable`` where the file cannot be
@@ -51,11 +87,12 @@ def open_sqlite_mailbox(
         # A text's length() counts characters, and ends at a NUL.
         octets=lambda column: func.length(cast(column, LargeBinary)),
     )
-    return SqlMailbox(
+    return SqliteMailbox(
         engine,
         statements_of(columns, table, sql),
         begin=sql.begin,
         check=partial(_check, columns, table),
+        remove=delete(table).where(table.c[columns.id] == bindparam("id")),
     )
 
 

@@ -22,6 +22,7 @@ from sqlalchemy import (
     func,
     insert,
     literal,
+    literal_column,
     null,
     or_,
     select,
@@ -54,13 +55,16 @@ class Sql:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statements:
-    """Parameters: ``watermark``, ``id_max``, ``limit``; ``ids``, ``bytes_max``; ``text``."""
+    """Parameters: ``watermark``, ``id_max``, ``limit``; ``ids``, ``bytes_max``; ``text``;
+    ``after``.
+    """
 
     list_after: CompoundSelect[Any]
     texts: Select[Any]
     insert: Insert
     mark: Update
     marks: Select[Any]
+    marks_after: Select[Any]
     newest: Select[Any]
     oldest: Select[Any]
 
@@ -109,6 +113,10 @@ def statements_of(columns: ColumnMap, table: Table, sql: Sql) -> Statements:
         .where(_among(id_), or_(flag.is_(None), flag != columns.processed))
         .values({columns.flag: columns.processed, columns.processed_time: sql.local_now}),
         marks=select(id_, flag == columns.processed).where(_among(id_)),
+        marks_after=select(id_, func.coalesce(flag == columns.processed, literal_column("0")))
+        .where(id_ > bindparam("after"))
+        .order_by(id_)
+        .limit(bindparam("limit")),
         newest=select(func.coalesce(func.max(id_), 0)),
         oldest=select(func.coalesce(func.min(id_), 0)),
     )

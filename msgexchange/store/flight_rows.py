@@ -20,7 +20,7 @@ from msgexchange.codec.columns import (
     TEXT_COLUMNS,
 )
 from msgexchange.codec.encode import encode, parse_content, parse_json
-from msgexchange.flight.state import Content, FlightState, FlightStatus, Item, Json
+from msgexchange.flight.state import FlightState, FlightStatus, Item, Json
 from msgexchange.ids import Flid, MailboxId
 from msgexchange.store.tables import flight_schd
 
@@ -170,8 +170,7 @@ class FlightRows:
             if row[column] is not None:
                 content[name] = parse_json(row[column])
         strays = self._read_collections(content, details)
-        for name in parse_json(row["empty_groups"]) if row["empty_groups"] else ():
-            content[str(name)] = ()
+        content.update(dict.fromkeys(_names(row["empty_groups"]), ()))
         self._read_exceptions_of(row, content)
         if row["extra"]:
             strays |= self._read_extra(content, row["extra"])
@@ -258,6 +257,10 @@ class _Extra:
 
 
 _FLIGHT_COLUMNS = tuple(column.name for column in flight_schd.columns)
+
+
+def _names(array: str | None) -> list[str]:
+    return [] if array is None else [str(name) for name in parse_json(array)]
 
 
 def _all_places() -> list[Place]:

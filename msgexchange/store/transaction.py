@@ -83,7 +83,7 @@ class HeldWriter:
         )
 
 
-class Outbox:
+class Appender:
     """Appends events; EVENT_ID order is commit order because one transaction appends at a time."""
 
     def __init__(self, bulk: Bulk, nonce: Callable[[], int]) -> None:

@@ -36,7 +36,7 @@ HISTOGRAMS = {
 
 
 LABEL_VALUES_MAX = 100
-"""Distinct names counted one by one; names come from messages, so later ones share ``other``."""
+"""Distinct names counted one by one; they come from messages, so later ones share ``other``."""
 
 
 class Instruments:

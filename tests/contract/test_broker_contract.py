@@ -19,6 +19,7 @@ from msgexchange.ports import (
     RecordRefused,
     Unavailable,
 )
+from servers.broker import BrokerServer
 from servers.private import closed_port
 
 BOUNDS = ProducerBounds(message_timeout_s=5, round_trip_timeout_s=2, record_bytes_max=100_000)
@@ -184,23 +185,19 @@ def test_a_topic_that_fits_has_no_problem(place: Place) -> None:
 
 
 @pytest.mark.kafka
-def test_a_created_topic_has_the_partitions_and_compaction_asked_for(place: Place) -> None:
-    if place.opened or not _has_controller(place):
-        pytest.skip("the embedded broker creates topics by itself only")
-    topics = Topics(place.bootstrap)
-    need = TopicNeed(name=f"{place.topic}-schd", compacted=True, partitions=5)
+def test_a_created_topic_has_the_partitions_and_compaction_asked_for(
+    broker_server: BrokerServer, topic: str
+) -> None:
+    topics = Topics(broker_server.bootstrap)
+    need = TopicNeed(name=topic, compacted=True, partitions=5)
     topics.create([need])
     topics.create([need])
     assert list(topics.check([need], record_bytes_max=1000)) == []
-    reader = TopicReader(place.bootstrap, need.name)
+    reader = TopicReader(broker_server.bootstrap, topic)
     assert len(reader.starts()) == 5
     reader.close()
-    [problem] = topics.check([TopicNeed(name=need.name, compacted=False)], record_bytes_max=1000)
+    [problem] = topics.check([TopicNeed(name=topic, compacted=False)], record_bytes_max=1000)
     assert "cleanup.policy=delete" in problem
-
-
-def _has_controller(place: Place) -> bool:
-    return bool(Topics(place.bootstrap)._client.list_topics(timeout=2).controller_id != -1)
 
 
 def test_a_port_where_nobody_listens_is_an_outage() -> None:

@@ -254,6 +254,15 @@ def test_an_id_named_twice_is_marked_once(mailbox: Mailbox, place: Place) -> Non
     assert mailbox.mark([id_, id_]) == {id_: MarkOutcome.MARKED}
 
 
+def test_marks_are_read_back_in_id_order_and_in_pages(mailbox: Mailbox, place: Place) -> None:
+    for id_, flag in ((5, "Y"), (2, None), (9, "X"), (7, "N"), (11, "Y")):
+        place.put("x", id_=id_, flag=flag)
+    assert list(mailbox.marks_after(2, limit=3).items()) == [(5, True), (7, False), (9, False)]
+    assert mailbox.marks_after(9, limit=3) == {11: True}
+    assert mailbox.marks_after(0, limit=1) == {2: False}
+    assert mailbox.marks_after(11, limit=3) == {}
+
+
 def test_another_processed_value_may_be_configured(place: Place) -> None:
     mailbox = place.open(ColumnMap(extra=COLUMNS.extra, processed="P"))
     id_ = mailbox.insert("x")
@@ -313,3 +322,11 @@ def test_a_missing_column_is_named(place: Place) -> None:
     mailbox.close()
     assert "no column DONE_FLAG" in problem
     assert "mailbox.inbound" in problem
+
+
+def test_marks_are_listed_page_by_page(place: Place, mailbox: Mailbox) -> None:
+    ids = [place.put("a"), place.put("b", flag=None), place.put("c")]
+    mailbox.mark([ids[2]])
+    assert mailbox.marks_after(0, limit=2) == {ids[0]: False, ids[1]: False}
+    assert mailbox.marks_after(ids[1], limit=2) == {ids[2]: True}
+    assert mailbox.marks_after(ids[2], limit=2) == {}

@@ -29,6 +29,7 @@ CALLS: list[Callable[[Mailbox], Any]] = [
     lambda mailbox: mailbox.texts([MailboxId(1)], bytes_max=1),
     lambda mailbox: mailbox.insert("x"),
     lambda mailbox: mailbox.mark([MailboxId(1)]),
+    lambda mailbox: mailbox.marks_after(0, limit=1),
     lambda mailbox: mailbox.newest_id(),
     lambda mailbox: mailbox.oldest_id(),
     lambda mailbox: mailbox.check(),

@@ -1,4 +1,4 @@
-"""Every message case through HTTP into the embedded profile and through MariaDB into the real one."""
+"""Every message case, through HTTP into the embedded profile and MariaDB into the real one."""
 
 import base64
 import json
@@ -8,7 +8,8 @@ from typing import Any
 
 import pymysql
 import pytest
-from servers.mariadb import MailboxDatabase
+from sqlalchemy import URL
+
 from servers.site import Site, running_site
 
 CASES = sorted((Path(__file__).parents[1] / "cases").glob("*.json"))
@@ -66,14 +67,13 @@ def test_case_holds_through_http_into_the_embedded_profile(path: Path, tmp_path:
 
 
 @pytest.fixture
-def insert(mailbox_database: MailboxDatabase) -> Iterator[Callable[[str], int]]:
+def insert(owned_mailbox: URL) -> Iterator[Callable[[str], int]]:
     """Writes one row as the airport's database does, and commits."""
     connection = pymysql.connect(
-        host=mailbox_database.host,
-        port=mailbox_database.port,
-        user=mailbox_database.user,
-        password=mailbox_database.password,
-        database=mailbox_database.name,
+        host=owned_mailbox.host,
+        port=owned_mailbox.port or 3306,
+        user=owned_mailbox.username,
+        database=owned_mailbox.database,
         charset="utf8mb4",
     )
 

@@ -1,6 +1,8 @@
 """A private MariaDB from the distribution's package, or the server MSGEXCHANGE_TEST_MYSQL names."""
 
+import getpass
 import os
+import pwd
 import shutil
 import subprocess
 import uuid
@@ -13,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 
 from servers.private import PrivateProcess, free_port, missing_server
 
-HOW_TO_GET = "install the package mariadb-server, or set MSGEXCHANGE_TEST_MYSQL=mysql://USER@HOST/"
+HOW_TO_GET = "install the package mariadb-server-core, or set MSGEXCHANGE_TEST_MYSQL=mysql://USER@HOST/"
 
 
 class MariadbServer:
@@ -109,7 +111,7 @@ def mailbox_database(mariadb_server: MariadbServer) -> Iterator[URL]:
 
 
 def _install(installer: str, home: Path) -> None:
-    if os.geteuid() == 0:
+    if _user() == "mysql":
         _let_mysql_in(home)
     subprocess.run(
         [
@@ -132,8 +134,14 @@ def _let_mysql_in(home: Path) -> None:
             folder.chmod(folder.stat().st_mode | 0o011)
 
 
+def _user() -> str:
+    """Who the server runs as: under root ``mysql`` where the package made that user."""
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    return "mysql" if os.geteuid() == 0 and "mysql" in names else getpass.getuser()
+
+
 def _options(home: Path) -> list[str]:
-    user = ["--user=mysql"] if os.geteuid() == 0 else []
+    user = [f"--user={_user()}"] if os.geteuid() == 0 else []
     return [
         "--no-defaults",
         *user,
