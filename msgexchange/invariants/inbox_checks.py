@@ -70,10 +70,6 @@ def marks_follow_terminal_states(seen: Observation) -> Iterator[Violation]:
             continue
         if fact.state in TERMINAL and not marked:
             yield Violation("I7", f"message {id_} is {fact.state.value} and not marked")
-    for fact in seen.store.messages:
-        intended = fact.mark_intended or fact.mark_confirmed
-        if fact.state in TERMINAL and not intended and not seen.shadow:
-            yield Violation("I3", f"message {fact.message_id} ended without a back-fill intent")
 
 
 def watermark_passes_only_the_explained(seen: Observation) -> Iterator[Violation]:

@@ -8,11 +8,15 @@ from msgexchange.flight.state import FlightState, FlightStatus
 from msgexchange.ids import MailboxId
 from msgexchange.invariants.model import Model
 from msgexchange.invariants.observation import Observation, Violation
-from msgexchange.lifecycle.states import MessageState
+from msgexchange.lifecycle.states import TERMINAL, MessageState
 
 
 def all_or_none(seen: Observation) -> Iterator[Violation]:
     """I3: a message that succeeded has provenance and both events per flight; no other has any."""
+    for fact in seen.store.messages:
+        intended = fact.mark_intended or fact.mark_confirmed
+        if fact.state in TERMINAL and not intended and not seen.shadow:
+            yield Violation("I3", f"message {fact.message_id} ended without a back-fill intent")
     succeeded = {
         fact.message_id for fact in seen.store.messages if fact.state is MessageState.SUCCEEDED
     }
