@@ -5,6 +5,7 @@ import threading
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TextIO
 from zoneinfo import ZoneInfo
 
 import click
@@ -34,6 +35,8 @@ from msgexchange.web.server import CannotListen
 
 DRAIN_TIMEOUT_S = 120
 DRAIN_POLL_S = 0.2
+LOOK_EVERY_S = 2.0
+"""Counting everything costs more the more there is; the bar need not cost the pump its time."""
 
 
 def demo(settings: Settings, options: DemoOptions) -> int:
@@ -41,9 +44,12 @@ def demo(settings: Settings, options: DemoOptions) -> int:
     tune_interpreter()
     settings = _demo_settings(settings)
     shutil.rmtree(settings.data_dir, ignore_errors=True)
+    settings.data_dir.mkdir(parents=True)
     feed = build_feed(published_day(), messages_max=options.messages_max)
-    with stop_signal() as stopped:
-        serving = _started(settings)
+    log_file = settings.data_dir / "demo.log"
+    with stop_signal() as stopped, log_file.open("w", encoding="utf-8") as log:
+        serving = _started(settings, log)
+        click.echo(f"log     {log_file}")
         announce(serving)
         try:
             written = _play(serving, feed, options, stopped)
@@ -75,9 +81,9 @@ def _demo_settings(settings: Settings) -> Settings:
     return settings.model_copy(update=fresh)
 
 
-def _started(settings: Settings) -> Serving:
+def _started(settings: Settings, log: TextIO) -> Serving:
     """Serving on the configured port, or on a free one where that is taken."""
-    serving = Serving(settings)
+    serving = Serving(settings, log=log)
     serving.start_pipeline()
     try:
         serving.start_http()
@@ -120,9 +126,15 @@ def _play(
         sent = bar.add_task("written", total=total)
         through = bar.add_task("through", total=total)
 
+        looked_at_s = 0.0
+
         def progress(count: int) -> None:
+            nonlocal looked_at_s
             bar.update(sent, completed=count)
-            bar.update(through, completed=_terminal(reads.counts()))
+            now_s = serving.clock.monotonic()
+            if now_s - looked_at_s >= LOOK_EVERY_S:
+                looked_at_s = now_s
+                bar.update(through, completed=_terminal(reads.counts()))
 
         play(
             feed,

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import TextIO
 
 import click
 from prometheus_client import CollectorRegistry
@@ -44,13 +45,14 @@ SWITCH_INTERVAL_S = 0.0005
 class Serving:
     """A running msgexchange: adapters, pipeline, HTTP."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, log: TextIO) -> None:
         self.settings = settings
         self.registry = CollectorRegistry()
         self._instruments = Instruments(self.registry)
         self._stop_logging = start_logging(
             level=settings.telemetry.log_level,
-            as_json=_as_json(settings.telemetry.log_format),
+            as_json=_as_json(settings.telemetry.log_format, log),
+            sink=log,
             dropped=lambda: self._instruments.count("log_lines_dropped", 1, {}),
         )
         self.adapters: Adapters = open_adapters(settings)
@@ -160,7 +162,7 @@ def serve(settings: Settings) -> int:
     """Run until SIGTERM, Ctrl-C or until the supervisor gives up; the exit status."""
     tune_interpreter()
     with stop_signal() as stopped:
-        serving = Serving(settings)
+        serving = Serving(settings, log=sys.stderr)
         status = 0
         try:
             if settings.pipeline.autostart:
@@ -222,9 +224,9 @@ def stop_signal() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _as_json(wanted: LogFormat) -> bool:
+def _as_json(wanted: LogFormat, log: TextIO) -> bool:
     if wanted is LogFormat.AUTO:
-        return not sys.stderr.isatty()
+        return not log.isatty()
     return wanted is LogFormat.JSON
 
 

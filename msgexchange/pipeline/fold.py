@@ -96,11 +96,14 @@ class Fold:
         return self._results.alerts
 
     def take(self, incoming: Incoming) -> bool:
-        """Fold one message in; False = it must fail, and the batch ends before it.
+        """Fold one message in; False = the batch ends before it.
 
-        The first message of a batch is always taken: it fails alone.
+        It ends before a message that must fail, unless that one stands first, and behind one
+        that failed: nobody overtakes it.
         """
         results = self._results
+        if results.messages and results.messages[-1].state is MessageState.FAILED:
+            return False
         match incoming.judged:
             case TextMissing() as missing:
                 results.die(incoming, ErrorClass.MALFORMED, f"raw text: {missing.value}")

@@ -62,7 +62,11 @@ _MOVE = (
 _BEGIN = (
     update(inbox_cursor)
     .where(inbox_cursor.c.name == CURSOR_ROW)
-    .values(watermark=bindparam("moved_to"), begun_at=bindparam("begun"))
+    .values(
+        watermark=bindparam("moved_to"),
+        began_after=bindparam("moved_to"),
+        begun_at=bindparam("begun"),
+    )
 )
 _BEGUN = select(inbox_cursor.c.name).where(
     inbox_cursor.c.name == CURSOR_ROW,
@@ -174,14 +178,14 @@ class _Transaction:
 
 def _state(connection: Connection, watermark: int) -> IntakeState:
     rows = connection.execute(_LEDGER, {"watermark": watermark})
-    return IntakeState(watermark, [_gap(row) for row in rows])
+    return IntakeState(watermark, [gap(row) for row in rows])
 
 
 def _has_begun(connection: Connection) -> bool:
     return connection.execute(_BEGUN).first() is not None
 
 
-def _gap(row: Any) -> Gap:
+def gap(row: Any) -> Gap:
     return Gap(
         lo=row.lo,
         hi=row.hi,

@@ -138,6 +138,7 @@ inbox_cursor = Table(
     metadata,
     Column("name", String(16), nullable=False),
     Column("watermark", BigInteger, nullable=False),
+    Column("began_after", BigInteger, nullable=False),
     Column("begun_at", Stamp),
     PrimaryKeyConstraint("name", name="pk_inbox_cursor"),
     CheckConstraint("watermark >= 0", name="ck_inbox_cursor"),
@@ -370,6 +371,12 @@ msg_event_state = Table(
         "flid",
         "event_id",
         where="state = 'PENDING' AND target = 'KAFKA:schd'",
+    ),
+    _partial(
+        "ix_event_waiting",
+        "target",
+        "next_attempt_at",
+        where="state = 'PENDING' AND next_attempt_at IS NOT NULL",
     ),
     _partial("ix_event_dead", "flid", "target", "event_id", where="state = 'DEAD'"),
 )

@@ -24,7 +24,9 @@ COUNTERS = {
     "gaps_permanent": Instrument("Mailbox ids passed as permanent gaps"),
     "events_sent": Instrument("Events acknowledged by the broker", ("target",)),
     "actor_restarts": Instrument("Actors that failed and were started again", ("actor",)),
-    "unknown_names": Instrument("Elements and attributes the catalogue does not know", ("element",)),
+    "unknown_names": Instrument(
+        "Elements and attributes the catalogue does not know", ("element",)
+    ),
     "unreadable_times": Instrument("Times kept raw because no form fits", ("element",)),
     "log_lines_dropped": Instrument("Log lines lost to a blocked or slow sink"),
 }

@@ -5,7 +5,6 @@ import logging
 import logging.handlers
 import queue
 import re
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, TextIO
@@ -62,7 +61,7 @@ def _plain(value: object) -> object:
 
 
 def start_logging(
-    *, level: str, as_json: bool, dropped: Callable[[], None], sink: TextIO = sys.stderr
+    *, level: str, as_json: bool, dropped: Callable[[], None], sink: TextIO
 ) -> Callable[[], None]:
     """Route all logging through one bounded queue to ``sink``; the answer stops it, flushed."""
     lines: queue.Queue[Any] = queue.Queue(QUEUE_LINES_MAX)
@@ -73,7 +72,8 @@ def start_logging(
     listener = logging.handlers.QueueListener(lines, out)
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    logging.getLogger("werkzeug").setLevel(logging.WARNING)
+    for chatty in ("werkzeug", "alembic"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
     listener.start()
 
     def stop() -> None:

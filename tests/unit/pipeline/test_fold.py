@@ -157,6 +157,13 @@ def test_a_message_that_must_fail_and_stands_first_fails_alone() -> None:
     assert result.dead_text is None
 
 
+def test_nobody_overtakes_a_message_that_failed() -> None:
+    unsupported = xml("<ZZZZ/>", type_="ZZZZ", styp="", seqn=5)
+    batch, _ = folded([unsupported, plan("9001")])
+    assert outcomes(batch) == [(MessageState.FAILED, ErrorClass.UNSUPPORTED)]
+    assert not batch.flights
+
+
 def test_the_fifth_failure_exhausts_names_its_cause_and_keeps_the_text() -> None:
     unsupported = xml("<ZZZZ/>", type_="ZZZZ", styp="", seqn=5)
     fold = Fold(EMPTY, rules(), now=T0, started_at=T0)

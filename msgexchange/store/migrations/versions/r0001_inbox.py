@@ -153,6 +153,7 @@ def _inbox_cursor() -> None:
         "inbox_cursor",
         sa.Column("name", sa.String(length=16), nullable=False),
         sa.Column("watermark", sa.BigInteger(), nullable=False),
+        sa.Column("began_after", sa.BigInteger(), nullable=False),
         sa.Column("begun_at", STAMP, nullable=True),
         sa.CheckConstraint("watermark >= 0", name="ck_inbox_cursor"),
         sa.PrimaryKeyConstraint("name", name="pk_inbox_cursor"),

@@ -102,6 +102,14 @@ def _msg_event_state() -> None:
         postgresql_where=sa.text("state = 'PENDING' AND target = 'KAFKA:schd'"),
         sqlite_where=sa.text("state = 'PENDING' AND target = 'KAFKA:schd'"),
     )
+    op.create_index(
+        "ix_event_waiting",
+        "msg_event_state",
+        ["target", "next_attempt_at"],
+        unique=False,
+        postgresql_where=sa.text("state = 'PENDING' AND next_attempt_at IS NOT NULL"),
+        sqlite_where=sa.text("state = 'PENDING' AND next_attempt_at IS NOT NULL"),
+    )
 
 
 def _delivery_mark() -> None:

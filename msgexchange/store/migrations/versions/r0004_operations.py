@@ -149,8 +149,10 @@ def _seed() -> None:
     op.execute(lock.insert().values(name="FLIGHT_SCHD_WRITER", next_event_id=1))
     lease = sa.table("leader_lease", sa.column("name"))
     op.execute(lease.insert().values(name="LEADER"))
-    cursor = sa.table("inbox_cursor", sa.column("name"), sa.column("watermark"))
-    op.execute(cursor.insert().values(name="CURSOR", watermark=0))
+    cursor = sa.table(
+        "inbox_cursor", sa.column("name"), sa.column("watermark"), sa.column("began_after")
+    )
+    op.execute(cursor.insert().values(name="CURSOR", watermark=0, began_after=0))
     store = sa.table(
         "store_info",
         sa.column("name"),

@@ -1,0 +1,64 @@
+"""The flow in numbers (spec 1.5, 6.3)."""
+
+from typing import Any
+
+from sqlalchemy import Connection, func, literal_column, select
+
+from msgexchange.flight.events import Target
+from msgexchange.lifecycle.states import ErrorClass, EventState, MessageState
+from msgexchange.ports import StoreCounts
+from msgexchange.store.tables import (
+    DEAD,
+    PENDING,
+    flight_schd,
+    inbox_cursor,
+    inbox_gap,
+    msg_event,
+    msg_event_state,
+    proc_state,
+)
+
+_WATERMARK = select(inbox_cursor.c.watermark)
+_MESSAGES = select(proc_state.c.state, func.count().label("number")).group_by(proc_state.c.state)
+_DEAD = (
+    select(proc_state.c.error_class, func.count().label("number"))
+    .where(proc_state.c.state == DEAD)
+    .group_by(proc_state.c.error_class)
+)
+_EVENTS = select(
+    msg_event_state.c.target, msg_event_state.c.state, func.count().label("number")
+).group_by(msg_event_state.c.target, msg_event_state.c.state)
+_FLIGHTS = select(func.count(flight_schd.c.flid))
+_GAPS = select(
+    func.count().label("number"), func.min(inbox_gap.c.first_seen).label("oldest")
+).where(inbox_gap.c.decision == literal_column("'OPEN'"))
+_UNMARKED = select(func.count(proc_state.c.msg_id)).where(
+    proc_state.c.backfill_next_at.is_not(None)
+)
+_OLDEST_EVENT = select(msg_event.c.created_at).where(
+    msg_event.c.event_id
+    == select(func.min(msg_event_state.c.event_id))
+    .where(msg_event_state.c.state == PENDING)
+    .scalar_subquery()
+)
+
+
+def counts(connection: Connection) -> StoreCounts:
+    """Eight statements, however much there is."""
+    gaps: Any = connection.execute(_GAPS).one()
+    return StoreCounts(
+        watermark=connection.execute(_WATERMARK).scalar_one(),
+        messages={MessageState(row.state): row.number for row in connection.execute(_MESSAGES)},
+        dead_by_class={
+            ErrorClass(row.error_class): row.number for row in connection.execute(_DEAD)
+        },
+        events={
+            (Target(row.target), EventState(row.state)): row.number
+            for row in connection.execute(_EVENTS)
+        },
+        flights=connection.execute(_FLIGHTS).scalar_one(),
+        open_gaps=gaps.number,
+        oldest_gap_first_seen=gaps.oldest,
+        unmarked=connection.execute(_UNMARKED).scalar_one(),
+        oldest_pending_event_at=connection.execute(_OLDEST_EVENT).scalar_one_or_none(),
+    )

@@ -1,0 +1,127 @@
+"""What people and programs read: each call one consistent read, no lock, no write (spec 1.5)."""
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any, TypeAlias
+
+import orjson
+from sqlalchemy import Date, Select, String, bindparam, select
+
+from msgexchange.flight.state import FlightState, Json
+from msgexchange.ids import Flid, MailboxId
+from msgexchange.lifecycle.states import InboxEntry
+from msgexchange.ports import ChangeView, DeadView, MessageView, StoreCounts
+from msgexchange.store import message_views
+from msgexchange.store.counts import counts
+from msgexchange.store.flights import Flights
+from msgexchange.store.messages import HEADS, inbox_entry
+from msgexchange.store.sessions import Sessions
+from msgexchange.store.tables import FLID_CHARS, STORE_ROW, flight_change, flight_schd, store_info
+
+_Filter: TypeAlias = tuple[bool, bool]
+"""By day, by status."""
+
+
+def _page(by_day: bool, by_status: bool) -> Select[Any]:  # noqa: FBT001
+    page = select(flight_schd).where(
+        flight_schd.c.flid > bindparam("after", type_=String(FLID_CHARS))
+    )
+    if by_day:
+        page = page.where(flight_schd.c.operation_day == bindparam("day", type_=Date()))
+    if by_status:
+        page = page.where(flight_schd.c.status == bindparam("status"))
+    return page.order_by(flight_schd.c.flid).limit(bindparam("limit"))
+
+
+_PAGES: Mapping[_Filter, Select[Any]] = {
+    (by_day, by_status): _page(by_day, by_status)
+    for by_day in (False, True)
+    for by_status in (False, True)
+}
+_BEFORE_ALL = " "
+"""Sorts before every FLID, and is not empty, which some databases take for unknown."""
+
+_CHANGES = (
+    select(flight_change)
+    .where(flight_change.c.flid == bindparam("flid"))
+    .order_by(flight_change.c.state_version)
+)
+_PROBE = select(store_info.c.generation).where(store_info.c.name == STORE_ROW)
+
+
+class StoreReads:
+    """The ``Reads`` of the own database."""
+
+    def __init__(self, sessions: Sessions, flights: Flights) -> None:
+        self._sessions = sessions
+        self._flights = flights
+
+    def flight(self, flid: Flid) -> FlightState | None:
+        with self._sessions.read() as connection:
+            found = self._flights.load(connection, [flid]).get(flid)
+        return None if found is None else found.state
+
+    def flights(
+        self,
+        *,
+        operation_day: date | None,
+        status: str | None,
+        after: Flid | None,
+        limit: int,
+    ) -> Sequence[FlightState]:
+        page = _PAGES[operation_day is not None, status is not None]
+        given = {"day": operation_day, "status": status}
+        wanted = {name: value for name, value in given.items() if value is not None}
+        parameters = {"after": after or _BEFORE_ALL, "limit": limit, **wanted}
+        with self._sessions.read() as connection:
+            rows = connection.execute(page, parameters).all()
+            found = self._flights.complete(connection, rows)
+        return [flight.state for flight in found.values()]
+
+    def changes(self, flid: Flid) -> Sequence[ChangeView]:
+        with self._sessions.look() as connection:
+            return [_change(row) for row in connection.execute(_CHANGES, {"flid": flid})]
+
+    def message(self, message_id: MailboxId) -> MessageView | None:
+        with self._sessions.read() as connection:
+            return message_views.message(connection, message_id)
+
+    def head(self) -> InboxEntry | None:
+        with self._sessions.look() as connection:
+            row = connection.execute(HEADS, {"limit": 1}).one_or_none()
+            return None if row is None else inbox_entry(row)
+
+    def dead(self, *, limit: int) -> Sequence[DeadView]:
+        with self._sessions.look() as connection:
+            return message_views.dead(connection, limit)
+
+    def counts(self) -> StoreCounts:
+        with self._sessions.read() as connection:
+            return counts(connection)
+
+    def probe(self) -> None:
+        with self._sessions.look() as connection:
+            connection.execute(_PROBE).scalar_one()
+
+
+def _change(row: Any) -> ChangeView:
+    return ChangeView(
+        version=row.state_version,
+        message_id=MailboxId(row.msg_id),
+        at=row.changed_at,
+        changes=[(name, _said(old), _said(new)) for name, old, new in orjson.loads(row.changes)],
+    )
+
+
+def _said(value: Any) -> Json | None:
+    return None if value is None else _frozen(value)
+
+
+def _frozen(value: Any) -> Json:
+    match value:
+        case list():
+            return tuple(map(_frozen, value))
+        case dict():
+            return {name: _frozen(item) for name, item in value.items()}
+        case _:
+            return str(value)

@@ -1,0 +1,69 @@
+"""The own database as the ports name it, composed over one engine."""
+
+from collections.abc import Callable
+
+from sqlalchemy import Engine, exists, inspect, or_, select
+
+from msgexchange.codec.catalogue import Catalogue
+from msgexchange.store.bulk import Bulk, PortableBulk
+from msgexchange.store.bulk_postgresql import PostgresqlBulk
+from msgexchange.store.evidence import StoreEvidence
+from msgexchange.store.intake import Intake
+from msgexchange.store.leader import Leader
+from msgexchange.store.marks import Backfill
+from msgexchange.store.outbox import Outbox
+from msgexchange.store.pending import PendingEvents
+from msgexchange.store.pump import Pump, PumpStatements
+from msgexchange.store.reads import StoreReads
+from msgexchange.store.schd import Schd
+from msgexchange.store.sessions import Sessions
+from msgexchange.store.tables import flight_schd, proc_state, store_info
+from msgexchange.store.transaction import Appender
+
+_HOLDS_DATA = select(store_info.c.name).where(
+    or_(exists(select(proc_state.c.msg_id)), exists(select(flight_schd.c.flid)))
+)
+
+
+class SqlStore:
+    """Every port of the own database; safe to share between threads.
+
+    ``nonce`` gives a random number below 2**62 at each call. ``bulk`` None takes the fastest form
+    the database has.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        catalogue: Catalogue,
+        *,
+        nonce: Callable[[], int],
+        bulk: Bulk | None = None,
+    ) -> None:
+        self.engine = engine
+        form = bulk or fastest_bulk(engine)
+        self._sessions = sessions = Sessions(engine)
+        statements = PumpStatements(form, catalogue, Appender(form, nonce))
+        events = PendingEvents(form)
+        self.intake = Intake(sessions, form, nonce)
+        self.pump = Pump(sessions, statements)
+        self.backfill = Backfill(sessions, statements.marks)
+        self.outbox = Outbox(sessions, events)
+        self.schd = Schd(sessions, form, events)
+        self.leader = Leader(sessions, dialect=engine.dialect.name)
+        self.reads = StoreReads(sessions, statements.flights)
+        self.evidence = StoreEvidence(sessions, statements.flights)
+
+    def holds_data(self) -> bool:
+        """True once a message was taken in or a flight stored; also asked before a migration."""
+        with self._sessions.look() as connection:
+            if not inspect(connection).has_table(proc_state.name):
+                return False
+            return connection.execute(_HOLDS_DATA).first() is not None
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+
+def fastest_bulk(engine: Engine) -> Bulk:
+    return PostgresqlBulk() if engine.dialect.name == "postgresql" else PortableBulk()
