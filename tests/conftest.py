@@ -1,3 +1,3 @@
 """Servers and builders every kind of test may ask for."""
 
-pytest_plugins = ["servers.mariadb", "servers.broker"]
+pytest_plugins = ["servers.mariadb", "servers.broker", "servers.postgres", "servers.stores"]

@@ -79,12 +79,26 @@ class Adapters:
         """A metadata round trip; raises ``Unavailable``."""
         self._topics().missing(topic_needs(self._settings))
 
-    def topic_problems(self) -> Sequence[str]:
-        """Creates missing topics where that is allowed; what is wrong or doubtful then."""
+    def prepare_topics(self) -> Sequence[str]:
+        """Create missing topics where that is allowed; what is doubtful about them then.
+
+        ``ConfigError`` where production lacks a topic.
+        """
         needs = topic_needs(self._settings)
         topics = self._topics()
         if self._settings.kafka.create_topics and self._embedded is None:
             topics.create(topics.missing(needs))
+        missing = topics.missing(needs)
+        if missing and self._settings.profile is Profile.PRODUCTION:
+            raise ConfigError(
+                Problem(
+                    "kafka",
+                    self._settings.origin("kafka.create-topics"),
+                    f"topic {need.name} does not exist",
+                    "create it, or set kafka.create-topics",
+                )
+                for need in missing
+            )
         return topics.check(needs, record_bytes_max=ProducerBounds().record_bytes_max)
 
     def close(self) -> None:

@@ -24,7 +24,7 @@ from msgexchange.flight.events import Target
 from msgexchange.ids import Fence
 from msgexchange.pipeline.entry import Entry
 from msgexchange.pipeline.ingest import StartAfterMissing, begin_intake
-from msgexchange.ports import Dependency
+from msgexchange.ports import Dependency, Unavailable
 from msgexchange.telemetry.gauges import StoreGauges
 from msgexchange.telemetry.instruments import Instruments
 from msgexchange.telemetry.journal import Journal
@@ -77,6 +77,7 @@ class Serving:
 
     def start_pipeline(self) -> None:
         """Take leadership and start the actors."""
+        self._check_site()
         store = self.adapters.store
         begin_intake(
             store.intake,
@@ -99,6 +100,16 @@ class Serving:
         runtime = Runtime(self.settings, clock=self.clock, telemetry=self.journal, steps=steps)
         self.runtime = runtime
         runtime.start()
+
+    def _check_site(self) -> None:
+        """Tell what is doubtful about topics and mailbox; one that is down is waited for later."""
+        for check in (self.adapters.prepare_topics, self.adapters.mailbox.check):
+            try:
+                doubts = check()
+            except Unavailable as outage:
+                doubts = [str(outage)]
+            for doubt in doubts:
+                self.journal.alert("site-check", doubt)
 
     def start_http(self) -> None:
         """Bind and answer; the address goes to ``http.url`` in the data folder."""

@@ -5,11 +5,12 @@ from pathlib import Path
 import click
 
 from msgexchange import __version__
-from msgexchange.cli.context import Backends, Failure, Session
+from msgexchange.cli.context import Backends, Failure, Misuse, Session
 from msgexchange.cli.describing import catalogue, config
 from msgexchange.cli.reading import dead, explain, flight, flights, head, status
 from msgexchange.cli.running import demo, serve, store, verify
 from msgexchange.cli.sending import send
+from msgexchange.config import ConfigError
 from msgexchange.ports import PortError
 
 
@@ -71,6 +72,10 @@ def run(backends: Backends, arguments: list[str] | None = None) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
+    except ConfigError as error:
+        misuse = Misuse("\n".join(map(str, error.problems)))
+        misuse.show()
+        return misuse.exit_code
     except PortError as error:
         failure = Failure(str(error))
         failure.show()

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import click
 
-from msgexchange.config import ConfigError, Settings
+from msgexchange.config import Settings
 from msgexchange.invariants.observation import Violation
 from msgexchange.ports import Reads
 
@@ -76,11 +76,8 @@ class Session:
     data_dir: Path
 
     def settings(self) -> Settings:
-        """The configuration, or an exit with every problem listed."""
-        try:
-            return self.backends.load(self.config, self.data_dir)
-        except ConfigError as error:
-            raise Misuse("\n".join(map(str, error.problems))) from error
+        """The configuration; ``ConfigError`` with every problem there is."""
+        return self.backends.load(self.config, self.data_dir)
 
     def reads(self) -> AbstractContextManager[Reads]:
         return self.backends.reads(self.settings())

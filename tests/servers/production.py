@@ -1,0 +1,57 @@
+"""The real profile: settings for private PostgreSQL, MariaDB and broker, one set per test."""
+
+import uuid
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import pytest
+from sqlalchemy import URL, create_engine, text
+
+from servers.broker import BrokerServer
+
+Environment: TypeAlias = dict[str, str]
+
+CMINMSGS = """
+CREATE TABLE CMINMSGS (
+  CMINMSGS_ID BIGINT AUTO_INCREMENT PRIMARY KEY,
+  MSG_TEXT LONGTEXT CHARACTER SET utf8mb4,
+  RECV_TIME DATETIME(3),
+  PROC_FLAG CHAR(1) DEFAULT 'N',
+  PROC_TIME DATETIME(3) NULL
+) ENGINE=InnoDB
+"""
+
+
+@pytest.fixture
+def owned_mailbox(mailbox_database: URL) -> Iterator[URL]:
+    """A MariaDB database with the inbound table as its owner made it."""
+    engine = create_engine(mailbox_database)
+    with engine.begin() as connection:
+        connection.execute(text(CMINMSGS))
+    engine.dispose()
+    yield mailbox_database
+
+
+@pytest.fixture
+def production_settings(
+    owned_mailbox: URL, postgres_database: URL, broker_server: BrokerServer
+) -> Environment:
+    """Environment of a production site that reads ``owned_mailbox``."""
+    topics = uuid.uuid4().hex[:8]
+    return {
+        "MSGEXCHANGE_PROFILE": "production",
+        "MSGEXCHANGE_STORE__URL": _dsn(postgres_database, "postgresql"),
+        "MSGEXCHANGE_MAILBOX__URL": _dsn(owned_mailbox, "mysql"),
+        "MSGEXCHANGE_MAILBOX__PROCESSED_VALUE": "Y",
+        "MSGEXCHANGE_MAILBOX__START_AFTER": "0",
+        "MSGEXCHANGE_KAFKA__BOOTSTRAP": broker_server.bootstrap,
+        "MSGEXCHANGE_KAFKA__TOPIC_MSG": f"msg-{topics}",
+        "MSGEXCHANGE_KAFKA__TOPIC_SCHD": f"schd-{topics}",
+        "MSGEXCHANGE_KAFKA__CREATE_TOPICS": "true",
+        "MSGEXCHANGE_KAFKA__DELIVERY": "at-least-once",
+        "MSGEXCHANGE_PIPELINE__AUTOSTART": "true",
+    }
+
+
+def _dsn(url: URL, scheme: str) -> str:
+    return url.set(drivername=scheme).render_as_string(hide_password=False)
