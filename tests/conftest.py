@@ -1,3 +1,9 @@
 """Servers and builders every kind of test may ask for."""
 
-pytest_plugins = ["servers.mariadb", "servers.broker", "servers.postgres", "servers.stores"]
+pytest_plugins = [
+    "servers.mariadb",
+    "servers.broker",
+    "servers.postgres",
+    "servers.production",
+    "servers.stores",
+]

@@ -36,8 +36,8 @@ class PostgresqlBulk:
     """The same promises as ``PortableBulk``; the contract suite runs on both."""
 
     def insert(self, table: Table) -> InsertRows:
-        names = [column.name for column in table.columns]
         rows = _expanded({column.name: column.type for column in table.columns})
+        names = list(rows.c.keys())
         statement = insert(table).from_select(names, select(*(rows.c[name] for name in names)))
 
         def run(connection: Connection, values: Sequence[RowValues]) -> None:

@@ -22,7 +22,7 @@ from msgexchange.codec.columns import (
 from msgexchange.codec.encode import encode, parse_content, parse_json
 from msgexchange.flight.state import FlightState, FlightStatus, Item, Json
 from msgexchange.ids import Flid, MailboxId
-from msgexchange.store.tables import flight_schd
+from msgexchange.store.tables import flight_schd, names_of
 
 Values: TypeAlias = Mapping[str, Any]
 """One row by column name."""
@@ -256,7 +256,7 @@ class _Extra:
         return encode(parts).decode() if parts else None
 
 
-_FLIGHT_COLUMNS = tuple(column.name for column in flight_schd.columns)
+_FLIGHT_COLUMNS = tuple(str(column.name) for column in flight_schd.columns)
 
 
 def _names(array: str | None) -> list[str]:

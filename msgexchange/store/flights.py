@@ -34,10 +34,10 @@ from msgexchange.store.flight_rows import (
     StoredFlight,
     Strays,
 )
-from msgexchange.store.tables import FLID_CHARS, details, flight_schd
+from msgexchange.store.tables import FLID_CHARS, details, flight_schd, names_of
 from msgexchange.store.types import AsReceived
 
-FLIGHT_COLUMNS = tuple(column.name for column in flight_schd.columns)
+FLIGHT_COLUMNS = tuple(str(column.name) for column in flight_schd.columns)
 _ITEM_COLUMNS_MAX = max(len(columns) for columns in DETAIL_COLUMNS.values())
 _KEPT = ("flid", "created_at")
 """Columns of a known flight that a write leaves alone."""
@@ -66,7 +66,7 @@ class Flights:
         self._select_details = bulk.select(key, details_among)
         self._insert = bulk.insert(flight_schd)
         self._update = bulk.change(
-            {column.name: column.type for column in flight_schd.columns}
+            {name: flight_schd.c[name].type for name in FLIGHT_COLUMNS}
             | {"before_version": BigInteger()},
             _update_flight,
         )

@@ -28,6 +28,7 @@ from msgexchange.store.tables import (
     CURSOR_ROW,
     inbox_cursor,
     inbox_gap,
+    names_of,
     operation_audit,
     proc_state,
 )
@@ -211,7 +212,7 @@ def _gap_row(gap: Gap) -> dict[str, Any]:
 
 
 def _pending(row: MailboxRow, now: datetime, traceparent: str | None) -> dict[str, Any]:
-    values: dict[str, Any] = dict.fromkeys(column.name for column in proc_state.columns)
+    values: dict[str, Any] = dict.fromkeys(str(column.name) for column in proc_state.columns)
     return values | {
         "msg_id": row.message_id,
         "state": MessageState.PENDING.value,

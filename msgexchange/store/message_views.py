@@ -26,6 +26,7 @@ from msgexchange.store.tables import (
     flight_change,
     msg_event,
     msg_event_state,
+    names_of,
     proc_state,
     proc_state_hst,
 )
@@ -34,11 +35,10 @@ _ID = bindparam("id", type_=BigInteger())
 
 
 def _either(inbox: Table, archive: Table) -> Select[Any]:
-    names = [column.name for column in inbox.columns]
     return select(
         union_all(
             *(
-                select(*(table.c[name] for name in names)).where(table.c.msg_id == _ID)
+                select(*(table.c[name] for name in names_of(inbox))).where(table.c.msg_id == _ID)
                 for table in (inbox, archive)
             )
         ).subquery("m")

@@ -55,6 +55,11 @@ def _partial(name: str, *columns: str, where: str) -> Index:
     return Index(name, *columns, postgresql_where=text(where), sqlite_where=text(where))
 
 
+def names_of(table: Table) -> tuple[str, ...]:
+    """Column names as plain text, in table order."""
+    return tuple(str(column.name) for column in table.columns)
+
+
 # --- inbox -------------------------------------------------------------------------------------
 
 

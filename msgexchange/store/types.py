@@ -52,8 +52,8 @@ class AsReceived(TypeDecorator[str]):
         super().__init__()
         self.length = length
 
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        return dialect.type_descriptor(Text() if self.length is None else String(self.length))
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:  # noqa: ARG002
+        return Text() if self.length is None else String(self.length)
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         return EMPTY_MARKER if value == "" and dialect.name == "oracle" else value

@@ -1,7 +1,6 @@
 """The real profile: settings for private PostgreSQL, MariaDB and broker, one set per test."""
 
 import uuid
-from collections.abc import Iterator
 from typing import TypeAlias
 
 import pytest
@@ -23,25 +22,27 @@ CREATE TABLE CMINMSGS (
 
 
 @pytest.fixture
-def owned_mailbox(mailbox_database: URL) -> Iterator[URL]:
+def owned_mailbox(mailbox_database: URL) -> URL:
     """A MariaDB database with the inbound table as its owner made it."""
     engine = create_engine(mailbox_database)
     with engine.begin() as connection:
         connection.execute(text(CMINMSGS))
     engine.dispose()
-    yield mailbox_database
+    return mailbox_database
 
 
 @pytest.fixture
 def production_settings(
-    owned_mailbox: URL, postgres_database: URL, broker_server: BrokerServer
+    owned_mailbox: URL, postgres_database: str, broker_server: BrokerServer
 ) -> Environment:
-    """Environment of a production site that reads ``owned_mailbox``."""
+    """Environment of a production site that reads ``owned_mailbox``; its store is at head."""
     topics = uuid.uuid4().hex[:8]
     return {
         "MSGEXCHANGE_PROFILE": "production",
-        "MSGEXCHANGE_STORE__URL": _dsn(postgres_database, "postgresql"),
-        "MSGEXCHANGE_MAILBOX__URL": _dsn(owned_mailbox, "mysql"),
+        "MSGEXCHANGE_STORE__URL": postgres_database,
+        "MSGEXCHANGE_MAILBOX__URL": owned_mailbox.set(drivername="mysql").render_as_string(
+            hide_password=False
+        ),
         "MSGEXCHANGE_MAILBOX__PROCESSED_VALUE": "Y",
         "MSGEXCHANGE_MAILBOX__START_AFTER": "0",
         "MSGEXCHANGE_KAFKA__BOOTSTRAP": broker_server.bootstrap,
@@ -53,5 +54,5 @@ def production_settings(
     }
 
 
-def _dsn(url: URL, scheme: str) -> str:
-    return url.set(drivername=scheme).render_as_string(hide_password=False)
+def _dsn(url: URL) -> str:
+    return url.set(drivername="mysql").render_as_string(hide_password=False)
