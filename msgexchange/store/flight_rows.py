@@ -256,7 +256,7 @@ class _Extra:
         return encode(parts).decode() if parts else None
 
 
-_FLIGHT_COLUMNS = tuple(str(column.name) for column in flight_schd.columns)
+_FLIGHT_COLUMNS = names_of(flight_schd)
 
 
 def _names(array: str | None) -> list[str]:

@@ -37,7 +37,7 @@ from msgexchange.store.flight_rows import (
 from msgexchange.store.tables import FLID_CHARS, details, flight_schd, names_of
 from msgexchange.store.types import AsReceived
 
-FLIGHT_COLUMNS = tuple(str(column.name) for column in flight_schd.columns)
+FLIGHT_COLUMNS = names_of(flight_schd)
 _ITEM_COLUMNS_MAX = max(len(columns) for columns in DETAIL_COLUMNS.values())
 _KEPT = ("flid", "created_at")
 """Columns of a known flight that a write leaves alone."""

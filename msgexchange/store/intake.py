@@ -212,7 +212,7 @@ def _gap_row(gap: Gap) -> dict[str, Any]:
 
 
 def _pending(row: MailboxRow, now: datetime, traceparent: str | None) -> dict[str, Any]:
-    values: dict[str, Any] = dict.fromkeys(str(column.name) for column in proc_state.columns)
+    values: dict[str, Any] = dict.fromkeys(names_of(proc_state))
     return values | {
         "msg_id": row.message_id,
         "state": MessageState.PENDING.value,
