@@ -164,9 +164,10 @@ def open_store(settings: Settings, catalogue: Catalogue) -> SqlStore:
     """The own store at head; the embedded one is brought there, another must be already."""
     store = connect_store(settings, catalogue)
     try:
-        if settings.profile is Profile.EMBEDDED:
-            migrate(settings, store)
         current = at_head(store.engine)
+        if settings.profile is Profile.EMBEDDED and not current:
+            migrate(settings, store)
+            current = True
     except BaseException:
         store.close()
         raise

@@ -94,8 +94,8 @@ class SchdStore(Protocol):
         self, fence: Fence, *, flush_id: str, limit: int, bytes_max: int, now: datetime
     ) -> Flush:
         """Commit ``flush_id`` on the winners (highest pending EVENT_ID per flight, flights with
-        the oldest pending event first) and on the events they supersede. A flight whose winner
-        backs off is held back.
+        the oldest pending event first), each for itself and for the older pending events of its
+        flight. A flight whose winner backs off is held back.
         """
         ...
 

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from msgexchange.codec.catalogue import Catalogue, Group, GroupShape
+from msgexchange.codec.catalogue import Catalogue, GroupShape
 from msgexchange.codec.columns import (
     DETAIL_COLUMNS,
-    EXCEPTION_COLUMNS,
     SCALAR_COLUMNS,
     SEQUENCE_COLUMN,
     TEXT_COLUMNS,
@@ -22,33 +21,21 @@ from msgexchange.codec.columns import (
 from msgexchange.codec.encode import encode, parse_content, parse_json
 from msgexchange.flight.state import FlightState, FlightStatus, Item, Json
 from msgexchange.ids import Flid, MailboxId
+from msgexchange.store.flight_columns import (
+    MADE_FOR,
+    Place,
+    all_places,
+    item_columns,
+    readable,
+    readable_exceptions,
+    readable_items,
+    single_columns,
+    with_column,
+)
 from msgexchange.store.tables import flight_schd, names_of
 
 Values: TypeAlias = Mapping[str, Any]
 """One row by column name."""
-
-MADE_FOR: Mapping[tuple[str, str | None], tuple[str, str | None]] = {
-    ("flight_gate", None): ("GTDT", "GTNO"),
-    ("flight_checkin", None): ("CKDT", "CKNO"),
-    ("flight_belt", None): ("CLDT", "CLNO"),
-    ("flight_stand_plan", None): ("STDT", "STNO"),
-    ("flight_chute", None): ("CHDT", "CHNO"),
-    ("flight_delay", None): ("DELY", None),
-    ("flight_bridge_op", None): ("BRDT", "BRNO"),
-    ("flight_chock_op", None): ("CHOK", "CONO"),
-    ("flight_route_point", "ROUT"): ("ROUT", "RONO"),
-    ("flight_route_point", "ERUT"): ("ERUT", "RONO"),
-}
-"""Which collection, and which sequence, each place in the detail tables was made for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a collection's items lie; ``route_kind`` tells two in one table apart."""
-
-    table: str
-    route_kind: str | None
-
 
 Strays: TypeAlias = Mapping[str, Place | None]
 """Collections found elsewhere than they belong: in this place, or in EXTRA (None)."""
@@ -77,10 +64,10 @@ class FlightRows:
 
     def __init__(self, catalogue: Catalogue) -> None:
         groups = catalogue.groups.values()
-        self._scalars = _single_columns(groups, GroupShape.SCALAR)
-        self._texts = _single_columns(groups, GroupShape.TEXT)
+        self._scalars = single_columns(groups, GroupShape.SCALAR)
+        self._texts = single_columns(groups, GroupShape.TEXT)
         self._exceptions = {
-            group.name: _with_column(group.columns)
+            group.name: with_column(group.columns)
             for group in groups
             if group.shape is GroupShape.EXCEPTION
         }
@@ -89,14 +76,14 @@ class FlightRows:
             for group in groups
             if group.shape is GroupShape.COLLECTION and group.table is not None
         }
-        self._item_columns = {name: _item_columns(catalogue.groups[name]) for name in self._places}
-        self._read_scalars = _readable(self._scalars, SCALAR_COLUMNS, str.upper)
-        self._read_texts = _readable(self._texts, TEXT_COLUMNS, lambda name: name[:4].upper())
-        self._read_exceptions = _readable_exceptions(self._exceptions)
-        self._names = {place: MADE_FOR[place.table, place.route_kind][0] for place in _all_places()}
+        self._item_columns = {name: item_columns(catalogue.groups[name]) for name in self._places}
+        self._read_scalars = readable(self._scalars, SCALAR_COLUMNS, str.upper)
+        self._read_texts = readable(self._texts, TEXT_COLUMNS, lambda name: name[:4].upper())
+        self._read_exceptions = readable_exceptions(self._exceptions)
+        self._names = {place: MADE_FOR[place.table, place.route_kind][0] for place in all_places()}
         self._names |= {place: name for name, place in self._places.items()}
         self._read_items = {
-            place: _readable_items(place, self._item_columns.get(name, {}))
+            place: readable_items(place, self._item_columns.get(name, {}))
             for place, name in self._names.items()
         }
 
@@ -263,58 +250,8 @@ def _names(array: str | None) -> list[str]:
     return [] if array is None else [str(name) for name in parse_json(array)]
 
 
-def _all_places() -> list[Place]:
-    return [Place(table, route_kind) for table, route_kind in MADE_FOR]
-
-
 def _is_items(value: Json) -> bool:
     return isinstance(value, tuple) and all(isinstance(item, Mapping) for item in value)
-
-
-def _single_columns(groups: Iterable[Group], shape: GroupShape) -> dict[str, str]:
-    return {
-        group.name: column
-        for group in groups
-        if group.shape is shape and (column := group.columns.get("")) is not None
-    }
-
-
-def _with_column(columns: Mapping[str, str | None]) -> dict[str, str]:
-    return {field: column for field, column in columns.items() if column is not None}
-
-
-def _item_columns(group: Group) -> dict[str, str]:
-    columns = _with_column(group.columns)
-    if group.sequence is not None:
-        columns.setdefault(group.sequence, SEQUENCE_COLUMN)
-    return columns
-
-
-def _readable(
-    mapped: Mapping[str, str], columns: Sequence[str], made_for: Any
-) -> tuple[tuple[str, str], ...]:
-    """(column, name) of every column, the catalogue's name before the one it was made for."""
-    names = {column: made_for(column) for column in columns}
-    names |= {column: name for name, column in mapped.items()}
-    return tuple(names.items())
-
-
-def _readable_exceptions(
-    mapped: Mapping[str, Mapping[str, str]],
-) -> tuple[tuple[str, str, str], ...]:
-    names = {column: (column[:4].upper(), column[5:].upper()) for column in EXCEPTION_COLUMNS}
-    for name, columns in mapped.items():
-        names |= {column: (name, field) for field, column in columns.items()}
-    return tuple((column, name, field) for column, (name, field) in names.items())
-
-
-def _readable_items(place: Place, mapped: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    names = {column: column.rstrip("_").upper() for column in DETAIL_COLUMNS[place.table]}
-    sequence = MADE_FOR[place.table, place.route_kind][1]
-    if sequence is not None:
-        names[SEQUENCE_COLUMN] = sequence
-    names |= {column: field for field, column in mapped.items()}
-    return tuple(names.items())
 
 
 def _item(row: DetailValues, names: Sequence[tuple[str, str]]) -> Item:

@@ -22,18 +22,11 @@ from sqlalchemy import (
 
 from msgexchange.codec.catalogue import Catalogue
 from msgexchange.codec.columns import DETAIL_COLUMNS, SEQUENCE_COLUMN
-from msgexchange.flight.state import FlightState
 from msgexchange.ids import Flid
 from msgexchange.ports import FlightWrite, MessageFault
 from msgexchange.store.bulk import Among, Bulk, ChangeRows, Given
-from msgexchange.store.flight_rows import (
-    MADE_FOR,
-    DetailValues,
-    FlightRows,
-    Place,
-    StoredFlight,
-    Strays,
-)
+from msgexchange.store.flight_columns import MADE_FOR, Place
+from msgexchange.store.flight_rows import DetailValues, FlightRows, StoredFlight, Strays
 from msgexchange.store.tables import FLID_CHARS, details, flight_schd, names_of
 from msgexchange.store.types import AsReceived
 
@@ -139,10 +132,6 @@ class Flights:
             if place and new:
                 rows = self._rows.detail_rows(name, write.after)
                 changes.detail_inserts.setdefault(place.table, []).extend(rows)
-
-
-def state_of(flights: Mapping[Flid, StoredFlight]) -> dict[Flid, FlightState]:
-    return {flid: flight.state for flid, flight in flights.items()}
 
 
 def details_among(among: Among) -> Select[Any]:

@@ -10,7 +10,7 @@ from msgexchange.ids import Fence, MailboxId
 from msgexchange.ports import DueMark, MarkOutcome
 from msgexchange.store.bulk import Bulk, Given
 from msgexchange.store.sessions import Sessions
-from msgexchange.store.tables import proc_state
+from msgexchange.store.tables import found_by_key, proc_state
 from msgexchange.store.transaction import check_fence
 from msgexchange.store.types import Stamp
 
@@ -94,7 +94,7 @@ def _record(given: Given) -> Any:
         .where(
             proc_state.c.msg_id == given("msg_id"),
             # Only a mark that is still awaited: what is confirmed stays as it was confirmed.
-            proc_state.c.backfill_next_at.is_not(None),
+            found_by_key(proc_state.c.backfill_next_at.is_not(None)),
         )
         .values(
             backfill_at=given("backfill_at"),

@@ -29,6 +29,7 @@ from msgexchange.store.tables import (
     FAILED,
     IDENTITY_CHARS,
     PENDING,
+    found_by_key,
     inbox_cursor,
     proc_state,
     proc_state_hst,
@@ -164,7 +165,11 @@ def _settle(given: Given) -> Any:
     values: dict[str, ColumnElement[Any]] = {name: given(name) for name in _SET_BY_RESULT}
     # The class of the last charged failure stays known when the message succeeds in the end.
     values["last_cause"] = func.coalesce(given("last_cause"), proc_state.c.last_cause)
-    return update(proc_state).where(proc_state.c.msg_id == given("msg_id"), IS_OPEN).values(values)
+    return (
+        update(proc_state)
+        .where(proc_state.c.msg_id == given("msg_id"), found_by_key(IS_OPEN))
+        .values(values)
+    )
 
 
 def _unbind(bulk: Bulk, table: Table) -> ChangeRows:

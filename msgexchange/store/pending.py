@@ -22,7 +22,7 @@ from msgexchange.ids import EventId, Flid, MailboxId
 from msgexchange.lifecycle.states import EventState
 from msgexchange.ports import EventFailure, MessageFault, OutboxEntry
 from msgexchange.store.bulk import Among, Bulk, Given
-from msgexchange.store.tables import DEAD, PENDING, SENT, msg_event, msg_event_state
+from msgexchange.store.tables import DEAD, PENDING, SENT, found_by_key, msg_event, msg_event_state
 from msgexchange.store.types import Stamp
 
 STATE = msg_event_state.c
@@ -123,7 +123,7 @@ def _entries(among: Among) -> Select[Any]:
             previous_is_dead.label("previous_is_dead"),
         )
         .join_from(msg_event_state, msg_event, msg_event.c.event_id == STATE.event_id)
-        .where(among(STATE.event_id), IS_PENDING)
+        .where(among(STATE.event_id), found_by_key(IS_PENDING))
     )
 
 
@@ -148,7 +148,7 @@ def _entry(row: Any) -> OutboxEntry:
 def _sent(given: Given) -> Any:
     return (
         update(msg_event_state)
-        .where(STATE.event_id == given("event_id"), IS_PENDING)
+        .where(STATE.event_id == given("event_id"), found_by_key(IS_PENDING))
         .values(
             state=SENT,
             sent_at=given("sent_at"),
@@ -162,7 +162,7 @@ def _sent(given: Given) -> Any:
 def _charge(given: Given) -> Any:
     return (
         update(msg_event_state)
-        .where(STATE.event_id == given("event_id"), IS_PENDING)
+        .where(STATE.event_id == given("event_id"), found_by_key(IS_PENDING))
         .values(
             state=given("state"),
             attempts=given("attempts"),

@@ -19,10 +19,17 @@ from sqlalchemy.types import TypeEngine
 
 from msgexchange.ids import EventId, Fence
 from msgexchange.ports import Acknowledged, EventFailure, Flush, OutboxEntry
-from msgexchange.store.bulk import Among, Bulk, Given
+from msgexchange.store.bulk import Bulk, Given
 from msgexchange.store.pending import IS_PENDING, STATE, PendingEvents, cut, sent_row
 from msgexchange.store.sessions import Sessions
-from msgexchange.store.tables import FLID_CHARS, PENDING, SCHD, SUPERSEDED, msg_event_state
+from msgexchange.store.tables import (
+    FLID_CHARS,
+    PENDING,
+    SCHD,
+    SUPERSEDED,
+    found_by_key,
+    msg_event_state,
+)
 from msgexchange.store.transaction import check_fence, leader_transaction
 from msgexchange.store.types import Stamp
 
@@ -52,13 +59,31 @@ _FLID_OF = select(STATE.flid).where(STATE.event_id == bindparam("id", type_=BigI
 
 
 def _longest_waiting(offered: Select[Any]) -> Select[Any]:
+    """Flights by their oldest event, each with its winner and how many of the offered events."""
     events = offered.subquery("offered")
     first = func.min(events.c.event_id).label("first_id")
-    return (
+    flights = (
         select(events.c.flid, first, func.count().label("events"))
         .group_by(events.c.flid)
         .order_by(first)
         .limit(bindparam("flights"))
+        .subquery("flights")
+    )
+    waiting = msg_event_state.alias("waiting")
+    newest = (
+        select(func.max(waiting.c.event_id))
+        .where(
+            waiting.c.state == PENDING,
+            waiting.c.target == SCHD,
+            waiting.c.flid == flights.c.flid,
+        )
+        .scalar_subquery()
+    )
+    won = select(flights, newest.label("winner")).subquery("won")
+    return (
+        select(won.c.flid, won.c.events, won.c.winner, STATE.payload_bytes)
+        .join_from(won, msg_event_state, STATE.event_id == won.c.winner)
+        .order_by(won.c.first_id)
     )
 
 
@@ -73,24 +98,16 @@ class Schd:
         self._sessions = sessions
         self._events = events
         row: dict[str, TypeEngine[Any]] = {"flid": String(FLID_CHARS), "winner": BigInteger()}
-        self._winners = bulk.select(String(FLID_CHARS), _winners)
-        self._claim = bulk.change(row | {"flush_id": String(36)}, _claim)
+        self._claim = bulk.change({"winner": BigInteger(), "flush_id": String(36)}, _claim)
         self._supersede = bulk.change(row, _supersede)
-        self._release = bulk.change(row, _release)
+        self._release = bulk.change({"winner": BigInteger()}, _release)
 
     def begin_flush(
         self, fence: Fence, *, flush_id: str, limit: int, bytes_max: int, now: datetime
     ) -> Flush:
         with leader_transaction(self._sessions, fence) as connection:
-            flids = _flights(connection, limit, now)
-            winners = {row.flid: row for row in self._winners(connection, flids)}
-            chosen = [winners[flid] for flid in flids]
-            ids = cut([(row.event_id, row.payload_bytes) for row in chosen], bytes_max)
-            claimed = [
-                {"flid": row.flid, "winner": row.event_id, "flush_id": flush_id}
-                for row in chosen[: len(ids)]
-            ]
-            self._claim(connection, claimed)
+            ids = cut(_winners(connection, limit, now), bytes_max)
+            self._claim(connection, [{"winner": id_, "flush_id": flush_id} for id_ in ids])
             return Flush(flush_id, self._events.entries(connection, ids))
 
     def end_flush(
@@ -122,40 +139,32 @@ class Schd:
             return due
 
 
-def _flights(connection: Connection, limit: int, now: datetime) -> list[str]:
-    """Flights to send, the longest waiting first.
+def _winners(connection: Connection, limit: int, now: datetime) -> list[tuple[int, int]]:
+    """(event id, payload bytes) of the winners of the flights that wait longest.
 
-    A look at the oldest events normally shows enough of them; where few flights hold all of what
-    is in sight, the whole backlog is grouped.
+    A look at the oldest events normally shows enough flights; where few hold all of what is in
+    sight, the whole backlog is grouped.
     """
     sight = limit * WINDOW_PER_FLIGHT
-    seen = connection.execute(_IN_SIGHT, {"now": now, "flights": limit, "sight": sight}).all()
-    if len(seen) < limit and sum(row.events for row in seen) >= sight:
-        seen = connection.execute(_OF_ALL, {"now": now, "flights": limit}).all()
-    return [row.flid for row in seen]
+    rows = connection.execute(_IN_SIGHT, {"now": now, "flights": limit, "sight": sight}).all()
+    if len(rows) < limit and sum(row.events for row in rows) >= sight:
+        rows = connection.execute(_OF_ALL, {"now": now, "flights": limit}).all()
+    return [(row.winner, row.payload_bytes) for row in rows]
 
 
 def _keys(entries: Sequence[OutboxEntry]) -> list[dict[str, Any]]:
     return [{"flid": entry.flid, "winner": entry.event_id} for entry in entries]
 
 
-def _winners(among: Among) -> Select[Any]:
-    newest = (
-        select(func.max(STATE.event_id).label("event_id"))
-        .where(IS_WAITING, among(STATE.flid))
-        .group_by(STATE.flid)
-        .subquery("newest")
-    )
-    return select(STATE.flid, STATE.event_id, STATE.payload_bytes).join_from(
-        newest, msg_event_state, STATE.event_id == newest.c.event_id
-    )
-
-
 def _claim(given: Given) -> Any:
-    """The winner and all it stands for; what is appended meanwhile is newer and stays out."""
+    """The winner carries the flush's id for all it stands for: its flight's older events.
+
+    Those are never sent on their own, so that writing the id on each of them would say nothing
+    new and cost most of a flush under backlog.
+    """
     return (
         update(msg_event_state)
-        .where(IS_WAITING, STATE.flid == given("flid"), STATE.event_id <= given("winner"))
+        .where(STATE.event_id == given("winner"), found_by_key(IS_WAITING))
         .values(flush_id=given("flush_id"))
     )
 
@@ -171,6 +180,6 @@ def _supersede(given: Given) -> Any:
 def _release(given: Given) -> Any:
     return (
         update(msg_event_state)
-        .where(IS_WAITING, STATE.flid == given("flid"), STATE.event_id <= given("winner"))
+        .where(STATE.event_id == given("winner"), found_by_key(IS_WAITING))
         .values(flush_id=None)
     )

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from sqlalchemy import select, update
 from store_builders import DAY, RICH, Lost, abandon, commit, flight, later, lead, moved, new, stored
 
+from msgexchange.codec.catalogue_file import default_catalogue
 from msgexchange.flight.state import FlightStatus
 from msgexchange.ids import Flid
 from msgexchange.ports import Batch, FlightWrite, MessageFault
@@ -129,6 +130,37 @@ def test_a_page_is_in_flid_order_and_filtered(store: SqlStore) -> None:
     both = read(operation_day=DAY, status="DELETED", after=None, limit=10)
     assert both == [by[Flid("C")]]
     assert store.reads.flight(Flid("Z")) is None
+
+
+def other_catalogue(store: SqlStore, *lost: str) -> SqlStore:
+    """The same database under a catalogue that lacks these names."""
+    full = default_catalogue()
+    groups = {name: group for name, group in full.groups.items() if name not in lost}
+    return SqlStore(store.engine, replace(full, groups=groups), nonce=lambda: 1)
+
+
+@pytest.mark.parametrize("learnt", [True, False], ids=["learnt", "lost"])
+def test_the_next_write_moves_a_group_the_catalogue_learnt_or_lost(
+    store: SqlStore, learnt: bool
+) -> None:
+    poor = other_catalogue(store, "GTDT", "ROUT", "RMRK")
+    first, second = (poor, store) if learnt else (store, poor)
+    fence = lead(store)
+    before = flight("900", 1, RICH)
+    commit(first, fence, Batch(messages=(), flights=[new(before)]))
+    assert stored(second, fence, ["900"]) == [before]
+    same = moved(before, {**RICH, "STAT": "BRD"})
+    commit(second, fence, Batch(messages=(), flights=[same]))
+    assert stored(second, fence, ["900"]) == [same.after]
+    cleared = moved(same.after, {"STAT": "BRD", "GTDT": ({"GATE": "Z"},)})
+    commit(second, fence, Batch(messages=(), flights=[cleared]))
+    assert stored(second, fence, ["900"]) == [cleared.after]
+    emptied = moved(cleared.after, {})
+    commit(second, fence, Batch(messages=(), flights=[emptied]))
+    assert stored(second, fence, ["900"]) == [emptied.after]
+    with store.engine.connect() as connection:
+        for table in details.values():
+            assert connection.execute(select(table.c.flid)).all() == []
 
 
 @settings(

@@ -236,5 +236,6 @@ def _tune() -> None:
     if op.get_context().dialect.name == "postgresql":
         op.execute(
             "ALTER TABLE proc_state SET (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.01, "
-            "autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0)"
+            "autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0, "
+            "autovacuum_analyze_scale_factor = 0.02, autovacuum_analyze_threshold = 2000)"
         )

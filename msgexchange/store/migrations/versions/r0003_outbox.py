@@ -129,5 +129,6 @@ def _tune() -> None:
         op.execute(
             "ALTER TABLE msg_event_state SET (fillfactor = 50, "
             "autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, "
-            "autovacuum_vacuum_cost_delay = 0)"
+            "autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.02, "
+            "autovacuum_analyze_threshold = 2000)"
         )
