@@ -1,7 +1,8 @@
 """Transactions on the own database, each with its driver's errors translated."""
 
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from sqlalchemy import Connection, Engine
 
@@ -16,6 +17,11 @@ class Sessions:
         self._writing = writing(engine)
         self._reading = reading(engine)
         self._looking = looking(engine)
+        # SQLite has one writer at a time and lets those who wait poll for it: under load one of
+        # them can lose every time. Within the process they queue here instead.
+        self._one_writer: AbstractContextManager[object] = (
+            threading.Lock() if engine.dialect.name == "sqlite" else nullcontext()
+        )
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
@@ -24,7 +30,7 @@ class Sessions:
         ``Unavailable`` at the exit may mean a commit that nobody knows the outcome of: the next
         transaction takes its locks first and then reads again (spec 3.5).
         """
-        with translated(), self._writing.begin() as connection:
+        with self._one_writer, translated(), self._writing.begin() as connection:
             yield connection
 
     @contextmanager

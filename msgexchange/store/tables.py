@@ -385,6 +385,7 @@ msg_event_state = Table(
     _partial(
         "ix_event_schd",
         "flid",
+        "target",
         "event_id",
         where="state = 'PENDING' AND target = 'KAFKA:schd'",
     ),

@@ -97,7 +97,7 @@ def _msg_event_state() -> None:
     op.create_index(
         "ix_event_schd",
         "msg_event_state",
-        ["flid", "event_id"],
+        ["flid", "target", "event_id"],
         unique=False,
         postgresql_where=sa.text("state = 'PENDING' AND target = 'KAFKA:schd'"),
         sqlite_where=sa.text("state = 'PENDING' AND target = 'KAFKA:schd'"),
