@@ -19,6 +19,7 @@ from msgexchange.codec.catalogue_file import CatalogueError, default_catalogue, 
 from msgexchange.config import ConfigError, Problem, Profile, Settings
 from msgexchange.mailbox.columns import ColumnMap
 from msgexchange.mailbox.mysql import open_mysql_mailbox
+from msgexchange.mailbox.read_only import ReadOnlyMailbox
 from msgexchange.mailbox.sqlite import open_sqlite_mailbox
 from msgexchange.ports import Mailbox, RecordProducer
 from msgexchange.store.engine import Waits, open_engine
@@ -217,8 +218,13 @@ def open_mailbox(settings: Settings) -> Mailbox:
     if url.get_backend_name() == "sqlite":
         file = mailbox_file(settings)
         file.parent.mkdir(parents=True, exist_ok=True)
-        return open_sqlite_mailbox(file, columns)
-    return open_mysql_mailbox(url, columns)
+        return _as_allowed(settings, open_sqlite_mailbox(file, columns))
+    return _as_allowed(settings, open_mysql_mailbox(url, columns))
+
+
+def _as_allowed(settings: Settings, mailbox: Mailbox) -> Mailbox:
+    """In a shadow run what could write to the mailbox is not even there."""
+    return ReadOnlyMailbox(mailbox) if settings.profile is Profile.SHADOW else mailbox
 
 
 def mailbox_file(settings: Settings) -> Path:

@@ -39,13 +39,14 @@ def observe(settings: Settings, sources: Sources) -> Observation:
     began_after = sources.store.evidence.began_after()
     marks = _marks(sources.mailbox, began_after)
     facts = sources.store.evidence.facts()
+    shadow = settings.profile is Profile.SHADOW
     return Observation(
         store=facts,
         marks=marks,
         decoded=_decoded(settings, sources, facts),
         topics=None if sources.bootstrap is None else _topics(settings, sources),
-        drained=_drained(facts, marks),
-        shadow=settings.profile is Profile.SHADOW,
+        drained=_drained(facts, marks, shadow=shadow),
+        shadow=shadow,
     )
 
 
@@ -65,11 +66,11 @@ def _left_out(seen: Observation) -> Sequence[str]:
     return reasons
 
 
-def _drained(facts: StoreFacts, marks: Mapping[MailboxId, bool]) -> bool:
+def _drained(facts: StoreFacts, marks: Mapping[MailboxId, bool], *, shadow: bool) -> bool:
     return (
         max(marks, default=0) <= facts.watermark
         and all(message.state in TERMINAL for message in facts.messages)
-        and all(m.mark_confirmed for m in facts.messages)
+        and all(shadow or m.mark_confirmed for m in facts.messages)
         and not any(event.state is EventState.PENDING for event in facts.events)
     )
 

@@ -162,7 +162,7 @@ class Pump:
             for one in incoming:
                 if not self._take(fold, one):
                     break
-            batch = replace(fold.batch(), marked=marked)
+            batch = replace(self._with_intents(fold.batch()), marked=marked)
             transaction.commit_batch(batch, now=now, codec_version=self._rules.codec_version)
         for id_ in marked:
             self._marked.pop(id_, None)
@@ -171,6 +171,12 @@ class Pump:
             self._report(one, result, now)
         self._telemetry.observe("commit_seconds", (self._clock.now() - now).total_seconds())
         return all(result.state in TERMINAL for result in batch.messages)
+
+    def _with_intents(self, batch: Batch) -> Batch:
+        if self._marks:
+            return batch
+        unmarked = [replace(result, mark_intended=False) for result in batch.messages]
+        return replace(batch, messages=unmarked)
 
     def _take(self, fold: Fold, one: Incoming) -> bool:
         try:

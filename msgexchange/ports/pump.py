@@ -49,6 +49,8 @@ class MessageResult:
     unknown: tuple[str, ...] = ()
     decision_note: str | None = None
     """Recorded beside the outcome: ``reuses:<id>``, ``supersedes:<id>``."""
+    mark_intended: bool = True
+    """False in a shadow run: a terminal message then gets no back-fill intent."""
     digest: str | None = None
     """Of the raw text, 32 hex digits: a duplicate with other content is told from a plain one."""
 

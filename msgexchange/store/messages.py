@@ -206,5 +206,5 @@ def _row(result: MessageResult, given_up: set[MailboxId], now: datetime) -> Mapp
         "unknown_names": encode(result.unknown).decode() if result.unknown else None,
         "processing_started_at": result.started_at,
         "finished_at": now if terminal else None,
-        "backfill_next_at": now if terminal else None,
+        "backfill_next_at": now if terminal and result.mark_intended else None,
     }
