@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
@@ -149,9 +150,9 @@ class Serving:
             request_timeout_s=settings.http.request_timeout.total_seconds(),
         )
         settings.data_dir.mkdir(parents=True, exist_ok=True)
-        (settings.data_dir / URL_FILE).write_text(self.url + "\n")
         if self.adapters.embedded_bootstrap is not None:
-            (settings.data_dir / BOOTSTRAP_FILE).write_text(self.adapters.bootstrap + "\n")
+            _publish(settings.data_dir / BOOTSTRAP_FILE, self.adapters.bootstrap)
+        _publish(settings.data_dir / URL_FILE, self.url)
 
     def stop(self) -> bool:
         """HTTP first, then the actors top-down, then the pools; False if one did not end."""
@@ -233,6 +234,13 @@ def stop_signal() -> Iterator[threading.Event]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+def _publish(file: Path, address: str) -> None:
+    """Whole or not at all: others read it as soon as it is there."""
+    draft = file.with_suffix(".new")
+    draft.write_text(address + "\n")
+    draft.replace(file)
 
 
 def _as_json(wanted: LogFormat, log: TextIO) -> bool:
