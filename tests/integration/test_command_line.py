@@ -1,0 +1,106 @@
+"""``run.py`` as people and programs use it: exit status, tables, JSON, every problem at once."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from factories import plan, status, xml
+from servers.site import Site, running_site
+
+pytestmark = pytest.mark.process
+
+
+@pytest.fixture
+def idle(tmp_path: Path) -> Site:
+    """A data folder nothing runs in."""
+    site = Site(tmp_path / "site", {})
+    site.data_dir.mkdir()
+    return site
+
+
+def test_the_demo_ends_with_every_outcome_as_promised_and_every_invariant_kept(
+    idle: Site,
+) -> None:
+    ended = idle.run("demo", "--exit", "--duration", "3", "--messages", "300")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "violations" not in ended.stdout
+    assert "SUCCEEDED" in ended.stdout
+
+
+def test_every_command_explains_itself_with_an_example(idle: Site) -> None:
+    everything = idle.run("--help").stdout
+    for command in ("serve", "demo", "send", "status", "head", "flights", "flight", "explain"):
+        assert command in everything
+        told = idle.run(command, "--help")
+        assert told.returncode == 0
+        assert "run.py" in told.stdout
+
+
+def test_questions_to_an_empty_store_are_answered(idle: Site) -> None:
+    status_document = json.loads(idle.run("status", "--json").stdout)
+    assert status_document["watermark"] == 0
+    assert status_document["head"] is None
+    assert json.loads(idle.run("flights", "--json").stdout) == []
+    assert json.loads(idle.run("dead", "--json").stdout) == []
+    assert "nobody waits" in idle.run("head").stdout
+    unknown = idle.run("flight", "900123")
+    assert unknown.returncode == 1
+    assert "900123" in unknown.stderr
+    assert json.loads(idle.run("verify", "--json").stdout)["clean"]
+
+
+def test_wrong_settings_are_all_told_at_once_with_exit_2(idle: Site) -> None:
+    file = idle.data_dir / "site.toml"
+    file.write_text(
+        'profile = "production"\n[pipeline]\npoll-intervall = "1 s"\nbatch = "many"\n', "utf-8"
+    )
+    refused = idle.run("--config", str(file), "config", "check")
+    assert refused.returncode == 2
+    for part in (
+        "poll-intervall",
+        "pipeline.poll-interval",
+        "pipeline.batch",
+        "store.url",
+        "mailbox.url",
+        "kafka.bootstrap",
+    ):
+        assert part in refused.stderr
+
+
+def test_wrong_use_is_exit_2(idle: Site) -> None:
+    assert idle.run("no-such-command").returncode == 2
+    assert idle.run("send", "no-such-file.xml").returncode == 2
+
+
+def test_a_catalogue_is_checked_and_shown(idle: Site) -> None:
+    shown = idle.run("catalogue", "show", "--json")
+    names = {row["name"] for row in json.loads(shown.stdout)}
+    assert {"GTDT", "FLNO", "FDIV", "SRVT", "LDM"} <= names
+    broken = idle.data_dir / "broken.toml"
+    broken.write_text("nonsense = 1\n", "utf-8")
+    checked = idle.run("catalogue", "check", str(broken))
+    assert checked.returncode == 1
+    assert "nonsense" in checked.stdout
+
+
+def test_a_message_is_sent_explained_and_found_among_the_dead(tmp_path: Path) -> None:
+    with running_site(tmp_path / "site", {}) as site:
+        for name, text in (
+            ("plan", plan("9001")),
+            ("gate", status("9001", "BRD")),
+            ("bad", xml("<FLOP><FLID>9001</FLID></FLOP>", seqn=3)),
+        ):
+            (site.data_dir / f"{name}.xml").write_text(text, "utf-8")
+        sent = site.run("send", "--json", "plan.xml", "gate.xml", "bad.xml")
+        ids = json.loads(sent.stdout)
+        assert ids == {"plan.xml": 1, "gate.xml": 2, "bad.xml": 3}
+        site.message(3)
+        story = json.loads(site.run("explain", "2", "--json").stdout)["message"]["story"]
+        assert any("SUCCEEDED; flights 9001" in line["what"] for line in story)
+        history = json.loads(site.run("flight", "9001", "--json").stdout)["history"]
+        assert [version["messageId"] for version in history] == [1, 2]
+        assert ["STAT", None, "BRD"] in history[1]["changes"]
+        [letter] = json.loads(site.run("dead", "--json").stdout)
+        assert (letter["id"], letter["errorClass"], letter["textKept"]) == (3, "PROTOCOL", True)
+        assert "9001" in site.run("flights").stdout
