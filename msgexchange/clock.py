@@ -42,8 +42,3 @@ class AnchoredClock:
 
     def monotonic(self) -> float:
         return time.monotonic()
-
-
-def sleep(seconds: float) -> None:
-    """Block the calling thread; for the shell's foreground commands only."""
-    time.sleep(seconds)

@@ -15,7 +15,7 @@ from msgexchange.broker.settings import ClientSettings, ProducerBounds
 from msgexchange.broker.topics import TopicNeed, Topics
 from msgexchange.clock import Clock, SystemClock
 from msgexchange.codec.catalogue import Catalogue
-from msgexchange.codec.catalogue_file import CatalogueError, default_catalogue, load
+from msgexchange.codec.catalogue_file import default_catalogue, load
 from msgexchange.config import ConfigError, Problem, Profile, Settings
 from msgexchange.mailbox.columns import ColumnMap
 from msgexchange.mailbox.mysql import open_mysql_mailbox
@@ -151,14 +151,9 @@ def open_adapters(settings: Settings) -> Adapters:
 
 
 def open_catalogue(settings: Settings) -> Catalogue:
-    """The site's catalogue, or the shipped one."""
+    """The site's catalogue, which the settings were checked with, or the shipped one."""
     file = settings.codec.catalogue
-    if file is None:
-        return default_catalogue()
-    try:
-        return load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, CatalogueError) as error:
-        raise _refused(settings, "codec.catalogue", str(error), "run.py catalogue check") from error
+    return default_catalogue() if file is None else load(file.read_text(encoding="utf-8"))
 
 
 def open_store(settings: Settings, catalogue: Catalogue) -> SqlStore:
@@ -184,7 +179,7 @@ def connect_store(settings: Settings, catalogue: Catalogue) -> SqlStore:
     url = settings.store.url
     assert url is not None
     if settings.profile is Profile.EMBEDDED:
-        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        make_data_dir(settings)
     waits = Waits(
         lock=settings.store.lock_timeout,
         statement=settings.store.statement_timeout,
@@ -192,6 +187,23 @@ def connect_store(settings: Settings, catalogue: Catalogue) -> SqlStore:
     )
     engine = open_engine(url.get_secret_value(), waits=waits)
     return SqlStore(engine, catalogue, nonce=lambda: secrets.randbits(62))
+
+
+def make_data_dir(settings: Settings) -> None:
+    """The data folder; ``ConfigError`` where it cannot be made."""
+    try:
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            [
+                Problem(
+                    "--data-dir",
+                    "command line",
+                    f"the folder {settings.data_dir} cannot be made: {error.strerror}",
+                    "name one that this user may write to",
+                )
+            ]
+        ) from error
 
 
 def migrate(settings: Settings, store: SqlStore) -> None:

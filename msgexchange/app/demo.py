@@ -13,13 +13,12 @@ from pydantic import SecretStr
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from msgexchange.app.adapters import mailbox_file
-from msgexchange.app.observing import Sources, observe, verify
+from msgexchange.app.adapters import mailbox_file, make_data_dir
+from msgexchange.app.observing import Broker, Sources, observe, verify
 from msgexchange.app.serving import Serving, announce, stop_signal, tune_interpreter, wait
 from msgexchange.cli import show
 from msgexchange.cli.context import WRONG, DemoOptions
 from msgexchange.cli.running import show_verification
-from msgexchange.clock import sleep
 from msgexchange.config import Settings
 from msgexchange.demo.departures import TIMEZONE, published_day
 from msgexchange.demo.feed import Expected, Feed, build_feed, expected
@@ -44,7 +43,7 @@ def demo(settings: Settings, options: DemoOptions) -> int:
     tune_interpreter()
     settings = _demo_settings(settings)
     shutil.rmtree(settings.data_dir, ignore_errors=True)
-    settings.data_dir.mkdir(parents=True)
+    make_data_dir(settings)
     feed = build_feed(published_day(), messages_max=options.messages_max)
     log_file = settings.data_dir / "demo.log"
     with stop_signal() as stopped, log_file.open("w", encoding="utf-8") as log:
@@ -53,10 +52,13 @@ def demo(settings: Settings, options: DemoOptions) -> int:
         announce(serving)
         try:
             written = _play(serving, feed, options, stopped)
-            status = _conclude(serving, feed, written) if not stopped.is_set() else 130
+            status = _conclude(serving, feed, written)
             if not options.ends and not stopped.is_set():
                 click.echo("serving on; Ctrl-C ends it")
                 status = wait(serving, stopped) or status
+        except _Stopped:
+            click.echo("stopped before the day was over")
+            status = 0
         finally:
             ended = serving.stop()
     return status if ended else status or 1
@@ -107,7 +109,7 @@ def _play(
 
     def write(text: str) -> int:
         if stopped.is_set():
-            return 0
+            raise _Stopped
         at = serving.clock.now()
         id_ = owner.insert(text)
         written[id_] = at
@@ -146,12 +148,12 @@ def _play(
             progress=progress,
         )
         deadline_s = serving.clock.monotonic() + DRAIN_TIMEOUT_S
-        while not stopped.is_set() and serving.clock.monotonic() < deadline_s:
+        while serving.clock.monotonic() < deadline_s:
             counts = reads.counts()
             bar.update(through, completed=_terminal(counts))
             if _is_drained(counts, total):
                 break
-            sleep(DRAIN_POLL_S)
+            _pause(stopped, DRAIN_POLL_S)
     owner.close()
     return written
 
@@ -160,8 +162,13 @@ def _ignore(_answer: object) -> None:
     return
 
 
+class _Stopped(Exception):
+    """A signal came while the feed was being played."""
+
+
 def _pause(stopped: threading.Event, seconds: float) -> None:
-    stopped.wait(seconds)
+    if stopped.wait(seconds):
+        raise _Stopped
 
 
 def _terminal(counts: StoreCounts) -> int:
@@ -182,7 +189,7 @@ def _conclude(serving: Serving, feed: Feed, written: dict[MailboxId, datetime]) 
             catalogue=adapters.catalogue,
             store=adapters.store,
             mailbox=adapters.mailbox,
-            bootstrap=adapters.bootstrap,
+            broker=Broker(adapters.bootstrap, None),
         ),
     )
     as_expected = _show_outcomes(seen.store, expected(feed))

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 
 from msgexchange.app.adapters import (
@@ -13,7 +14,7 @@ from msgexchange.app.adapters import (
     open_store,
 )
 from msgexchange.app.demo import demo
-from msgexchange.app.observing import Sources, observe, verify
+from msgexchange.app.observing import Broker, Sources, observe, verify
 from msgexchange.app.serving import BOOTSTRAP_FILE, serve
 from msgexchange.cli.commands import run
 from msgexchange.cli.context import DemoOptions, Misuse, UpgradeRefused, Verification
@@ -27,9 +28,7 @@ class Site:
 
     def load(self, config: Path | None, data_dir: Path) -> Settings:
         dotenv = Path(".env")
-        settings = load(config, os.environ, dotenv if dotenv.is_file() else None, data_dir)
-        open_catalogue(settings)
-        return settings
+        return load(config, os.environ, dotenv if dotenv.is_file() else None, data_dir)
 
     @contextmanager
     def reads(self, settings: Settings) -> Iterator[Reads]:
@@ -53,7 +52,7 @@ class Site:
             catalogue=catalogue,
             store=store,
             mailbox=mailbox,
-            bootstrap=_bootstrap(settings) if topics else None,
+            broker=_broker(settings) if topics else None,
         )
         try:
             return verify(observe(settings, sources))
@@ -76,17 +75,18 @@ class Site:
             store.close()
 
 
-def _bootstrap(settings: Settings) -> str:
+def _broker(settings: Settings) -> Broker:
     """Where the topics are; the embedded broker lives in the process that serves."""
     if settings.kafka.bootstrap is not None:
-        return settings.kafka.bootstrap
+        return Broker(settings.kafka.bootstrap, None)
     file = settings.data_dir / BOOTSTRAP_FILE
     if not file.is_file():
         raise Misuse(
             "the embedded broker lives only while `run.py serve` or `run.py demo` runs: "
             "start one, or leave --kafka out"
         )
-    return file.read_text().strip()
+    bootstrap, born_at = file.read_text().split()
+    return Broker(bootstrap, datetime.fromisoformat(born_at))
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from msgexchange.app.adapters import read_topic
 from msgexchange.app.steps import limits_of
@@ -14,21 +15,31 @@ from msgexchange.flight.messages import Decoded
 from msgexchange.ids import MailboxId
 from msgexchange.invariants.checker import violations
 from msgexchange.invariants.observation import Observation, RecordFact, TopicFacts
+from msgexchange.invariants.state_checks import unreadable_past
 from msgexchange.lifecycle.states import TERMINAL, EventState, MessageState
 from msgexchange.ports import Mailbox, StoreFacts
 from msgexchange.store.sql_store import SqlStore
 
 ROWS_AT_ONCE = 1_000
+FLIGHTS_NAMED_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """Where the topics are; ``born_at`` when the embedded one began, empty as it always does."""
+
+    bootstrap: str
+    born_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Where verification looks; ``bootstrap`` None leaves the topics alone."""
+    """Where verification looks; ``broker`` None leaves the topics alone."""
 
     catalogue: Catalogue
     store: SqlStore
     mailbox: Mailbox
-    bootstrap: str | None
+    broker: Broker | None
 
 
 def observe(settings: Settings, sources: Sources) -> Observation:
@@ -44,7 +55,9 @@ def observe(settings: Settings, sources: Sources) -> Observation:
         store=facts,
         marks=marks,
         decoded=_decoded(settings, sources, facts),
-        topics=None if sources.bootstrap is None else _topics(settings, sources),
+        topics=None
+        if sources.broker is None
+        else _topics(settings, sources, sources.broker, facts),
         drained=_drained(facts, marks, shadow=shadow),
         shadow=shadow,
     )
@@ -60,7 +73,14 @@ def _left_out(seen: Observation) -> Sequence[str]:
     if seen.topics is None:
         reasons.append("I5, I12 and the topics' side of I6: give --kafka to read the topics")
     elif not seen.topics.complete:
-        reasons.append("I6 and I12 on the topics: their oldest records are gone from the broker")
+        reasons.append("I6 and I12 on the topics: the broker no longer has the oldest records")
+    unread = unreadable_past(seen)
+    if unread:
+        named = ", ".join(sorted(unread)[:FLIGHTS_NAMED_MAX])
+        reasons.append(
+            f"I11 of {len(unread)} flights ({named}, ...): messages that changed them are gone "
+            "from the mailbox, or say something else under the catalogue in force"
+        )
     if not seen.drained:
         reasons.append("what must hold in the end: messages, events or marks still wait")
     return reasons
@@ -99,16 +119,18 @@ def _decoded(settings: Settings, sources: Sources, facts: StoreFacts) -> dict[Ma
     return decoded
 
 
-def _topics(settings: Settings, sources: Sources) -> TopicFacts:
-    assert sources.bootstrap is not None
+def _topics(settings: Settings, sources: Sources, broker: Broker, facts: StoreFacts) -> TopicFacts:
     kafka = settings.kafka
-    msg = read_topic(sources.bootstrap, kafka.msg_topic, kafka.client)
-    schd = read_topic(sources.bootstrap, kafka.schd_topic, kafka.client)
+    msg = read_topic(broker.bootstrap, kafka.msg_topic, kafka.client)
+    schd = read_topic(broker.bootstrap, kafka.schd_topic, kafka.client)
+    older = broker.born_at is not None and any(
+        event.sent_at is not None and event.sent_at < broker.born_at for event in facts.events
+    )
     return TopicFacts(
         generation=sources.store.leader.info().generation,
         msg=[_fact(record) for record in msg.records],
         schd=[_fact(record) for record in schd.records],
-        complete=msg.complete and schd.complete,
+        complete=msg.complete and schd.complete and not older,
     )
 
 

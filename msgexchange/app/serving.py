@@ -14,7 +14,7 @@ from typing import TextIO
 import click
 from prometheus_client import CollectorRegistry
 
-from msgexchange.app.adapters import Adapters, open_adapters
+from msgexchange.app.adapters import Adapters, make_data_dir, open_adapters
 from msgexchange.app.health import HealthWatch
 from msgexchange.app.runtime import Runtime
 from msgexchange.app.steps import Steps
@@ -149,9 +149,10 @@ class Serving:
             body_bytes_max=settings.http.body_max,
             request_timeout_s=settings.http.request_timeout.total_seconds(),
         )
-        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        make_data_dir(settings)
         if self.adapters.embedded_bootstrap is not None:
-            _publish(settings.data_dir / BOOTSTRAP_FILE, self.adapters.bootstrap)
+            born_at = self.clock.now().isoformat()
+            _publish(settings.data_dir / BOOTSTRAP_FILE, f"{self.adapters.bootstrap} {born_at}")
         _publish(settings.data_dir / URL_FILE, self.url)
 
     def stop(self) -> bool:

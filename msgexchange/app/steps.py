@@ -136,6 +136,7 @@ class Steps:
             unknown_flight=settings.flights.unknown,
             accept_foreign=settings.requests.accept_foreign,
             timezone=settings.site.timezone.key,
+            plan_type=self._adapters.catalogue.envelope.plan,
             codec_version=f"{__version__}/{self._adapters.catalogue.fingerprint}",
         )
 

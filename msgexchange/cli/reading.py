@@ -11,10 +11,11 @@ from msgexchange.flight.events import Target, schd_value
 from msgexchange.flight.state import FlightStatus
 from msgexchange.ids import Flid, MailboxId
 from msgexchange.lifecycle.states import REPLAYABLE, InboxEntry
-from msgexchange.ports import DeadView, StoreCounts
+from msgexchange.ports import DeadView, MessageView, Reads, StoreCounts
 from msgexchange.web.messages import message_value
 from msgexchange.web.story import story_of
 
+ID_MAX = (1 << 63) - 1
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document instead of tables.")
 
 
@@ -213,6 +214,13 @@ def dead(session: Session, *, limit: int, as_json: bool) -> None:
     )
 
 
+def _message(reads: Reads, what: str) -> MessageView | None:
+    """The message of that id, if it is one at all: a mailbox id is a 64-bit number."""
+    if not (what.isascii() and what.isdecimal()) or int(what) > ID_MAX:
+        return None
+    return reads.message(MailboxId(int(what)))
+
+
 def _kind(letter: DeadView) -> str | None:
     meta = letter.meta
     return f"{meta.type}/{meta.styp}" if meta.styp else meta.type
@@ -244,7 +252,7 @@ def explain(session: Session, *, what: str, as_json: bool) -> None:
     kafka = session.settings().kafka
     topics = {Target.MSG: kafka.msg_topic, Target.SCHD: kafka.schd_topic}
     with session.reads() as reads:
-        message = reads.message(MailboxId(int(what))) if what.isdecimal() else None
+        message = _message(reads, what)
         known = reads.flight(Flid(what))
         changes = reads.changes(Flid(what)) if known else ()
     if message is None and known is None:

@@ -9,6 +9,8 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
+from msgexchange.codec.encode import encode
+
 Rows = Iterable[Sequence[object]]
 
 
@@ -50,6 +52,8 @@ def cell(value: object) -> str:
             return "yes" if value else "no"
         case datetime():
             return value.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + " UTC"
+        case Mapping() | tuple():
+            return encode(value).decode().replace("[", r"\[")
         case str():
             return value.replace("[", r"\[")
         case _:

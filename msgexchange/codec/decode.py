@@ -146,7 +146,7 @@ def _body(reading: Reading, meta: Meta, bodies: Sequence[Element], message_extra
     if meta.type == envelope.plan:
         return read_plan(reading, PlanKind(meta.styp), bodies, message_extras)
     if meta.type == envelope.deletion:
-        return read_deletion(reading, bodies, mark=None)
+        return read_deletion(reading, bodies, message_extras, mark=None)
     if meta.styp == envelope.deletion:
-        return read_deletion(reading, bodies, mark=envelope.deletion)
+        return read_deletion(reading, bodies, message_extras, mark=envelope.deletion)
     return read_operation(reading, catalogue.groups[catalogue.kinds[meta.styp]], bodies)

@@ -27,10 +27,12 @@ def read_operation(reading: Reading, group: Group, bodies: Sequence[Element]) ->
     )
 
 
-def read_deletion(reading: Reading, bodies: Sequence[Element], *, mark: str | None) -> Deletion:
+def read_deletion(
+    reading: Reading, bodies: Sequence[Element], message_extras: Extras, *, mark: str | None
+) -> Deletion:
     """FDEL blocks, or FLOP blocks that each hold the element ``mark``.
 
-    The flights go, so nothing else in a block has a place to be kept: it is reported.
+    The flights go, so what else a block says is kept on the message.
     """
     envelope = reading.catalogue.envelope
     flids = [block_flid(body, number, envelope.flid) for number, body in enumerate(bodies, 1)]
@@ -39,9 +41,16 @@ def read_deletion(reading: Reading, bodies: Sequence[Element], *, mark: str | No
     for flid, body in zip(flids, bodies, strict=True):
         if mark is not None and all(child.name != mark for child in body.children):
             raise _lacks(flid, mark)
-        for name in [name for name, _ in body.attributes] + [c.name for c in body.children]:
+        for name, value in body.attributes:
             if name not in silent:
-                reading.report(name)
+                message_extras.attribute(name, value, taken=reading.is_taken(name))
+        if body.text:
+            message_extras.attribute(body.name, body.text, taken=True)
+        for child in body.children:
+            if child.name in silent:
+                message_extras.attributes_of(child)
+            else:
+                message_extras.element(child, taken=reading.is_taken(child.name))
     return Deletion(tuple(flids))
 
 
@@ -52,14 +61,13 @@ def _commands(reading: Reading, flid: Flid, group: Group, body: Element) -> tupl
         extras.attribute(name, value, taken=reading.is_taken(name))
     if body.text:
         extras.attribute(envelope.text_field, body.text)
+    named = {envelope.flid, envelope.operation_day, *envelope.identifying}
     elements = []
     for child in body.children:
         if child.name == group.name:
             elements.append(child)
-        elif child.name == envelope.flid:
+        elif child.name in named:
             extras.attributes_of(child)
-        elif child.name == envelope.operation_day or child.name in envelope.identifying:
-            continue
         elif child.name in reading.catalogue.groups or child.name in envelope_names(envelope):
             # A message changes one kind: what else it tells is for another message to apply.
             reading.report(child.name)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from pydantic import SecretStr
 
+from msgexchange.codec.catalogue_file import problems
 from msgexchange.config.adapters import Delivery
 from msgexchange.config.dsn import is_embedded, same_place
 from msgexchange.config.keys import KEYS
@@ -34,6 +35,7 @@ _SOCKET_TIMEOUTS = {"socket.timeout.ms": 60_000, "request.timeout.ms": 60_000}
 def contradictions(settings: Settings) -> Iterator[Problem]:
     """Every problem that only several settings together, or the profile, make one."""
     yield from _within(settings)
+    yield from _catalogue(settings)
     yield from _weak_producer(settings)
     yield from _same_database(settings)
     if settings.kafka.delivery is Delivery.EXACTLY_ONCE:
@@ -55,6 +57,19 @@ def contradictions(settings: Settings) -> Iterator[Problem]:
             "a shadow run would write to the real topics",
             'set a prefix such as "shadow-"',
         )
+
+
+def _catalogue(settings: Settings) -> Iterator[Problem]:
+    file = settings.codec.catalogue
+    if file is None:
+        return
+    fix = "name a usable file, see `run.py catalogue check`; or leave it out for the shipped one"
+    try:
+        found = problems(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        found = [f"cannot be read: {error}"]
+    for what in found:
+        yield _problem(settings, "codec.catalogue", what, fix)
 
 
 def _problem(settings: Settings, key: str, what: str, fix: str) -> Problem:

@@ -33,6 +33,19 @@ class ModelFlight:
                 self.content.pop(command.name, None)
 
 
+def flids_of(decoded: Decoded | None) -> set[str]:
+    """Flights a message is about; none where it cannot be applied."""
+    match decoded:
+        case Message(content=Plan(flights=flights)):
+            return {flight.flid for flight in flights}
+        case Message(content=Operation(blocks=blocks)):
+            return {block.flid for block in blocks}
+        case Message(content=Deletion(flids=flids)):
+            return set(flids)
+        case _:
+            return set()
+
+
 class Model:
     """Applies messages that are known to have succeeded, in the order they did."""
 
@@ -56,7 +69,8 @@ class Model:
                     flight.obey(message_id, block.commands)
             case Message(content=Deletion(flids=flids)):
                 for flid in flids:
-                    self.flights[flid].deleted = True
-                    self.flights[flid].obey(message_id, ())
+                    flight = self.flights.setdefault(flid, ModelFlight())
+                    flight.deleted = True
+                    flight.obey(message_id, ())
             case _:
                 return

@@ -6,7 +6,7 @@ import orjson
 
 from msgexchange.codec.encode import encode
 from msgexchange.flight.events import Target
-from msgexchange.flight.state import FlightStatus
+from msgexchange.flight.state import FlightState, FlightStatus
 from msgexchange.invariants.observation import Observation, RecordFact, TopicFacts, Violation
 from msgexchange.lifecycle.states import EventState
 
@@ -51,24 +51,36 @@ def sent_is_on_the_broker(seen: Observation) -> Iterator[Violation]:
 
 
 def schd_shows_the_current_state(seen: Observation) -> Iterator[Violation]:
-    """I12: the last value of a key is its flight's current state, or a tombstone."""
+    """I12: the last value of a key is its flight's current state, or a tombstone.
+
+    A flight whose newest schd event is a dead letter is explained by it (I6).
+    """
     if seen.topics is None or not seen.drained or not seen.topics.complete:
         return
+    newest = {event.flid: event for event in seen.store.events if event.target is Target.SCHD}
+    explained = {flid for flid, event in newest.items() if event.state is EventState.DEAD}
     last = {record.key: record for record in _in_log_order(seen.topics.schd)}
     for flight in seen.store.flights:
         record = last.pop(flight.flid, None)
-        if record is None:
-            yield Violation("I12", f"flight {flight.flid} is on no schd record")
-        elif flight.status is FlightStatus.DELETED:
-            if record.value is not None:
-                yield Violation("I12", f"flight {flight.flid} is deleted, its last value is not")
-        elif record.value is None:
-            yield Violation("I12", f"flight {flight.flid} is active, its last value a tombstone")
-        elif _state_of(record.value) != encode(flight.content):
-            yield Violation("I12", f"flight {flight.flid}: the last value is not its state")
+        if flight.flid in explained:
+            continue
+        difference = _difference(flight, record)
+        if difference is not None:
+            yield Violation("I12", f"flight {flight.flid} {difference}")
     for key, record in last.items():
         if record.value is not None:
             yield Violation("I12", f"flight {key} is gone, its last value is not a tombstone")
+
+
+def _difference(flight: FlightState, record: RecordFact | None) -> str | None:
+    if record is None:
+        return "is on no schd record"
+    if flight.status is FlightStatus.DELETED:
+        return None if record.value is None else "is deleted, its last value is no tombstone"
+    if record.value is None:
+        return "is active, its last value is a tombstone"
+    same = _state_of(record.value) == encode(flight.content)
+    return None if same else "has another state than its last value"
 
 
 def _state_of(value: bytes) -> bytes:

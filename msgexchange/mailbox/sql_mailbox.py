@@ -126,9 +126,15 @@ class SqlMailbox:
         return int(self._all(statement)[0][0])
 
 
-def _text(octets: int | None, body: str | None) -> Text:
+def _text(octets: int | None, body: str | bytes | None) -> Text:
+    """A text column may hold, or be, binary: UTF-8 is taken, anything else is no text."""
     if octets is None:
         return TextMissing.NO_TEXT
+    if isinstance(body, bytes):
+        try:
+            return body.decode()
+        except UnicodeDecodeError:
+            return TextMissing.NOT_TEXT
     return TextMissing.TOO_LARGE if body is None else body
 
 

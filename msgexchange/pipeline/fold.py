@@ -42,7 +42,15 @@ from msgexchange.lifecycle.identity import (
 from msgexchange.lifecycle.states import ErrorClass, MessageState
 from msgexchange.pipeline.incoming import Broken, Incoming
 from msgexchange.pipeline.outcome import Results
-from msgexchange.ports import Batch, ChangeRow, FlightWrite, NewEvent, SnapshotEntry, TextMissing
+from msgexchange.ports import (
+    Batch,
+    ChangeRow,
+    FlightWrite,
+    MessageResult,
+    NewEvent,
+    SnapshotEntry,
+    TextMissing,
+)
 
 ALERTING_IGNORED = frozenset({"EROR"})
 """Ignored types a person must hear of (spec 3.4)."""
@@ -57,6 +65,8 @@ class PumpRules:
     unknown_flight: UnknownFlight
     accept_foreign: bool
     timezone: str
+    plan_type: str = "SCHD"
+    """TYPE of plans, by the catalogue's envelope."""
     codec_version: str
     """Software version and catalogue fingerprint: who judged a kind as hopeless."""
 
@@ -112,7 +122,9 @@ class Fold:
             case Broken(reason):
                 return results.fail(incoming, ErrorClass.INFRA, reason)
             case Message() as message:
-                return self._take_message(incoming, message)
+                if not self._take_message(incoming, message):
+                    return False
+                self._log_plan(incoming, message)
             case _:
                 assert_never(incoming.judged)
         return True
@@ -230,8 +242,6 @@ class Fold:
                 self._results.die(incoming, ErrorClass.PROTOCOL, reason)
             case _:
                 assert_never(outcome)
-        if isinstance(body, Plan):
-            self.snapshots.append(self._snapshot(incoming, message, body))
 
     def _apply(self, incoming: Incoming, message: Message, decisions: Sequence[Decision]) -> None:
         # Bytes first: what cannot be encoded must fail before anything of the message is taken.
@@ -270,20 +280,39 @@ class Fold:
         for day in plan.operation_days:
             self._newest_plans[day] = self._plan_days[day] = sent_at
 
-    def _snapshot(self, incoming: Incoming, message: Message, plan: Plan) -> SnapshotEntry:
+    def _log_plan(self, incoming: Incoming, message: Message) -> None:
+        """One row for every decoded plan, whatever became of it (spec 2.6)."""
+        meta = message.meta
+        if meta.type != self._rules.plan_type or isinstance(message.content, Unsupported):
+            return
+        plan = message.content if isinstance(message.content, Plan) else None
+        days = plan.operation_days if plan else ()
         written = self._results.messages[-1]
-        days = plan.operation_days
-        applied = written.state is MessageState.SUCCEEDED
-        return SnapshotEntry(
-            message_id=incoming.entry.message_id,
-            received_at=incoming.entry.received_at,
-            kind=message.meta.kind,
-            scope_start=days[0],
-            scope_end=days[-1],
-            flights=len(plan.flights),
-            outcome="applied" if applied else written.state.value.lower(),
-            reason=written.error,
+        self.snapshots.append(
+            SnapshotEntry(
+                message_id=incoming.entry.message_id,
+                received_at=incoming.entry.received_at,
+                kind=meta.kind,
+                scope_start=min(days, default=None),
+                scope_end=max(days, default=None),
+                flights=len(plan.flights) if plan else 0,
+                outcome=_plan_outcome(written),
+                reason=written.error,
+            )
         )
+
+
+def _plan_outcome(written: MessageResult) -> str:
+    match written.state:
+        case MessageState.SUCCEEDED:
+            return "applied"
+        case MessageState.DEAD:
+            return "rejected"
+        case MessageState.FAILED:
+            return "failed"
+        case _:
+            reason = (written.error or "").partition(":")[0]
+            return {"duplicate-of": "duplicate", "stale-plan": "stale"}.get(reason, reason)
 
 
 def provenance(decision: Decision) -> list[list[Json | None]]:

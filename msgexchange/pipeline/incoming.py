@@ -56,9 +56,9 @@ class Incoming:
         return hashlib.blake2b(self.text.encode(errors="replace"), digest_size=16).hexdigest()
 
 
-def judge(entry: InboxEntry, text: Text, decode: Decode) -> Incoming:
+def judge(entry: InboxEntry, text: Text | Broken, decode: Decode) -> Incoming:
     """Decode one raw text; whatever decoding raises is held against the message alone."""
-    if isinstance(text, TextMissing):
+    if isinstance(text, TextMissing | Broken):
         return Incoming(entry=entry, text=None, judged=text)
     try:
         judged: Decoded | Broken = decode(text)

@@ -145,6 +145,7 @@ class Results:
                 taken_over_from=None if here else incoming.taken_over_from,
                 dead_text=incoming.text if dead else None,
                 unknown=message.unknown if message else (),
+                kept=message.meta.unknown if message else {},
                 decision_note=incoming.note,
                 digest=incoming.digest,
             )

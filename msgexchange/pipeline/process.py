@@ -26,6 +26,7 @@ from msgexchange.ports import (
     RetryNow,
     SnapshotEntry,
     Telemetry,
+    Text,
     TextMissing,
     Unavailable,
 )
@@ -113,7 +114,7 @@ class Pump:
             for entry in entries
             if entry.text_bytes is not None and entry.text_bytes <= self._bounds.text_bytes_max
         ]
-        texts = self._mailbox.texts(readable, bytes_max=self._bounds.text_bytes_max)
+        texts = self._read(readable)
         incoming = within(
             (
                 judge(
@@ -127,6 +128,16 @@ class Pump:
         )
         self._commit_or_halve(incoming, started_at)
         self._outage = timedelta()
+
+    def _read(self, ids: Sequence[MailboxId]) -> dict[MailboxId, Text | Broken]:
+        """Raw texts; a row that cannot be read is found by halving and held against it alone."""
+        try:
+            return dict(self._mailbox.texts(ids, bytes_max=self._bounds.text_bytes_max))
+        except MessageFault as fault:
+            if len(ids) == 1:
+                return {ids[0]: Broken(f"reading failed: {fault}")}
+        middle = len(ids) // 2
+        return {**self._read(ids[:middle]), **self._read(ids[middle:])}
 
     def _after_outage(self, entry: InboxEntry) -> InboxEntry:
         if entry.processing_started_at is None or not self._outage:

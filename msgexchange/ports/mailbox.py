@@ -25,6 +25,7 @@ class TextMissing(StrEnum):
     ROW_GONE = "row gone"
     NO_TEXT = "text is NULL"
     TOO_LARGE = "text over the size limit"
+    NOT_TEXT = "bytes that are no text; store it as text in utf8mb4"
 
 
 Text: TypeAlias = str | TextMissing

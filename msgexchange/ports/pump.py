@@ -7,7 +7,7 @@ from datetime import date, datetime
 from typing import Protocol
 
 from msgexchange.flight.events import EventType, Target
-from msgexchange.flight.state import FlightState
+from msgexchange.flight.state import FlightState, Json
 from msgexchange.ids import Fence, Flid, Identity, MailboxId
 from msgexchange.lifecycle.identity import Holder
 from msgexchange.lifecycle.states import ErrorClass, InboxEntry, MessageState
@@ -47,6 +47,8 @@ class MessageResult:
     taken_over_from: MailboxId | None = None
     dead_text: str | None = None
     unknown: tuple[str, ...] = ()
+    kept: Mapping[str, Json] = field(default_factory=dict)
+    """Unknown values that stand beside the flights: in META, beside the body, in a deletion."""
     decision_note: str | None = None
     """Recorded beside the outcome: ``reuses:<id>``, ``supersedes:<id>``."""
     mark_intended: bool = True

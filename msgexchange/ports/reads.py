@@ -1,7 +1,7 @@
 """Own store: reads for people and programs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Protocol
 
@@ -65,6 +65,7 @@ class MessageView:
     flids: tuple[Flid, ...]
     events: tuple[EventView, ...]
     failures: tuple[AttemptView, ...]
+    kept: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from sqlalchemy import (
     union_all,
 )
 
-from msgexchange.codec.encode import parse_json
+from msgexchange.codec.encode import parse_content, parse_json
 from msgexchange.flight.events import EventType, Target
 from msgexchange.ids import EventId, Flid, Identity, MailboxId
 from msgexchange.lifecycle.states import ErrorClass, EventState, MessageState
@@ -92,6 +92,7 @@ def message(connection: Connection, message_id: MailboxId) -> MessageView | None
         attempts=row.attempts,
         next_attempt_at=row.next_attempt_at,
         unknown=() if row.unknown_names is None else tuple(map(str, parse_json(row.unknown_names))),
+        kept={} if row.kept is None else parse_content(row.kept),
         marked_at=row.backfill_at,
         mark_error=row.backfill_error,
         received_at=row.received_at,

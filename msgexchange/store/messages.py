@@ -72,6 +72,7 @@ _SET_BY_RESULT = (
     "error",
     "note",
     "unknown_names",
+    "kept",
     "processing_started_at",
     "finished_at",
     "backfill_next_at",
@@ -165,6 +166,8 @@ def _settle(given: Given) -> Any:
     values: dict[str, ColumnElement[Any]] = {name: given(name) for name in _SET_BY_RESULT}
     # The class of the last charged failure stays known when the message succeeds in the end.
     values["last_cause"] = func.coalesce(given("last_cause"), proc_state.c.last_cause)
+    # A take-over is recorded at the attempt that made it; a retry finds the identity its own.
+    values["note"] = func.coalesce(given("note"), proc_state.c.note)
     return (
         update(proc_state)
         .where(proc_state.c.msg_id == given("msg_id"), found_by_key(IS_OPEN))
@@ -203,6 +206,7 @@ def _row(result: MessageResult, given_up: set[MailboxId], now: datetime) -> Mapp
         "last_cause": result.last_cause,
         "error": result.error,
         "note": result.decision_note,
+        "kept": encode(result.kept).decode() if result.kept else None,
         "unknown_names": encode(result.unknown).decode() if result.unknown else None,
         "processing_started_at": result.started_at,
         "finished_at": now if terminal else None,

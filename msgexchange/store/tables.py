@@ -94,6 +94,7 @@ def _message_columns() -> list[Column[Any]]:
         Column("error", Text),
         Column("note", Text),
         Column("unknown_names", Text),
+        Column("kept", Text),
         Column("received_at", Stamp, nullable=False),
         Column("processing_started_at", Stamp),
         Column("finished_at", Stamp),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from msgexchange.codec.encode import encode
 from msgexchange.flight.events import Target
 from msgexchange.lifecycle.states import TERMINAL, EventState, MessageState
 from msgexchange.ports import EventView, MessageView
@@ -55,6 +56,9 @@ def _decision(view: MessageView) -> Iterator[StoryLine]:
     if view.note is not None:
         verdict += f" [{view.note}]"
     yield StoryLine(view.finished_at, verdict)
+    if view.kept:
+        what = f"kept beside the flights, not applied: {encode(view.kept).decode()}"
+        yield StoryLine(view.finished_at, what)
 
 
 def _events(view: MessageView, topics: Mapping[Target, str]) -> Iterator[StoryLine]:

@@ -48,6 +48,12 @@ class Place:
             result = connection.execute(text(statement), parameters)
             return result.all() if result.returns_rows else []
 
+    def put_bytes(self, body: bytes) -> MailboxId:
+        """A row whose text is binary."""
+        id_ = self.put("")
+        self.run("UPDATE CMINMSGS SET MSG_TEXT = :body WHERE CMINMSGS_ID = :id", body=body, id=id_)
+        return id_
+
     def put(self, body: str | None, *, id_: int | None = None, flag: str | None = "N") -> MailboxId:
         """A row as the mailbox's owner writes it."""
         with self.engine.connect() as connection:
@@ -330,3 +336,11 @@ def test_marks_are_listed_page_by_page(place: Place, mailbox: Mailbox) -> None:
     assert mailbox.marks_after(0, limit=2) == {ids[0]: False, ids[1]: False}
     assert mailbox.marks_after(ids[1], limit=2) == {ids[2]: True}
     assert mailbox.marks_after(ids[2], limit=2) == {}
+
+
+def test_a_text_that_is_stored_as_bytes_is_read_or_named(place: Place, mailbox: Mailbox) -> None:
+    if place.name == "mysql":
+        place.run("ALTER TABLE CMINMSGS MODIFY MSG_TEXT LONGBLOB NULL")
+    good, bad = place.put_bytes("航班".encode()), place.put_bytes(b"\xff\xfe\x00")
+    texts = mailbox.texts([good, bad], bytes_max=1_000)
+    assert texts == {good: "航班", bad: TextMissing.NOT_TEXT}

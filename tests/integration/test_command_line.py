@@ -104,3 +104,21 @@ def test_a_message_is_sent_explained_and_found_among_the_dead(tmp_path: Path) ->
         [letter] = json.loads(site.run("dead", "--json").stdout)
         assert (letter["id"], letter["errorClass"], letter["textKept"]) == (3, "PROTOCOL", True)
         assert "9001" in site.run("flights").stdout
+
+
+def test_after_a_restart_what_the_embedded_broker_forgot_is_named_not_called_broken(
+    tmp_path: Path,
+) -> None:
+    with running_site(tmp_path / "site", {}) as site:
+        site.send(plan("9001").encode())
+        site.wait_until(lambda: _is_clean(site), "everything is through")
+        assert site.stop() == 0
+        site.start()
+        again = json.loads(site.run("verify", "--kafka", "--json").stdout)
+        assert again["clean"]
+        assert any("oldest records" in reason for reason in again["leftOut"])
+
+
+def _is_clean(site: Site) -> bool:
+    found = json.loads(site.run("verify", "--kafka", "--json").stdout)
+    return found["clean"] and len(found["leftOut"]) == 1

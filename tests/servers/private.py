@@ -4,12 +4,13 @@ import os
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from msgexchange.clock import SystemClock, sleep
+from msgexchange.clock import SystemClock
 
 START_S_MAX = 30.0
 STOP_S_MAX = 20.0
@@ -57,7 +58,7 @@ class PrivateProcess:
                 self.kill()
                 tail = self._log.read_text(errors="replace")[-2000:]
                 raise RuntimeError(f"{self._name} did not start:\n{tail}")
-            sleep(0.02)
+            time.sleep(0.02)
 
     def stop(self) -> None:
         """In order; killed if it does not end in time."""

@@ -191,3 +191,15 @@ def test_a_profile_that_does_not_exist_is_a_problem_of_its_own() -> None:
         "one of embedded, production, shadow"
         in problems_of({"MSGEXCHANGE_PROFILE": "prod"})["profile"]
     )
+
+
+def test_a_catalogue_that_cannot_be_used_is_told_with_everything_else(tmp_path: Path) -> None:
+    broken = tmp_path / "catalogue.toml"
+    broken.write_text("nonsense = 1\n", "utf-8")
+    for file, part in ((tmp_path / "missing.toml", "cannot be read"), (broken, "nonsense")):
+        environ = {"MSGEXCHANGE_CODEC__CATALOGUE": str(file), "MSGEXCHANGE_HTTP__PORT": "many"}
+        with pytest.raises(ConfigError) as refused:
+            load(None, environ, None, tmp_path)
+        keys = {problem.key for problem in refused.value.problems}
+        assert {"codec.catalogue", "http.port"} == keys
+        assert part in str(refused.value)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from msgexchange.codec.catalogue_file import default_catalogue_text
 from msgexchange.config import load, rows, unconfirmed
 from msgexchange.config.keys import KEYS
 from msgexchange.config.values import written_duration, written_size
@@ -75,6 +76,12 @@ def test_a_default_stays_unconfirmed_until_the_site_sets_it() -> None:
     assert before - after == {"pipeline.max-commit-delay", "mailbox.inbound.extra-columns"}
 
 
+def with_a_catalogue(text: str, folder: Path) -> str:
+    """The example with a site's catalogue that is there."""
+    (folder / "catalogue.toml").write_text(default_catalogue_text(), "utf-8")
+    return text.replace('"catalogue.toml"', f'"{folder}/catalogue.toml"')
+
+
 def test_the_example_file_has_every_key_and_loads_when_its_marks_are_taken_away(
     tmp_path: Path,
 ) -> None:
@@ -83,6 +90,7 @@ def test_the_example_file_has_every_key_and_loads_when_its_marks_are_taken_away(
     (tmp_path / "token").write_text("token")
     uncommented = re.sub(r"^#(?=[^ \n])", "", text, flags=re.MULTILINE)
     uncommented = re.sub(r'"/run/secrets/[^"]*"', f'"{tmp_path}/token"', uncommented)
+    uncommented = with_a_catalogue(uncommented, tmp_path)
     file = tmp_path / "all.toml"
     file.write_text(uncommented)
     settings = load(file, {}, None, DATA)
@@ -94,6 +102,7 @@ def test_the_example_file_shows_the_defaults(tmp_path: Path) -> None:
     text = EXAMPLE.read_text()
     file = tmp_path / "all.toml"
     uncommented = re.sub(r"^#(?=[^ \n])", "", text, flags=re.MULTILINE)
+    uncommented = with_a_catalogue(uncommented, tmp_path)
     file.write_text(re.sub(r"^\S*-token-file = .*$", "", uncommented, flags=re.MULTILINE))
     settings = load(file, {}, None, DATA)
     plain = [key for key in KEYS.values() if key.default is not None and not key.is_table]

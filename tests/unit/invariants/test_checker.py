@@ -18,6 +18,7 @@ from msgexchange.flight.state import FlightState, FlightStatus
 from msgexchange.ids import EventId, Flid, Identity, MailboxId
 from msgexchange.invariants.checker import violations
 from msgexchange.invariants.observation import Observation, RecordFact, TopicFacts
+from msgexchange.invariants.state_checks import unreadable_past
 from msgexchange.lifecycle.states import EventState, MessageState
 from msgexchange.lifecycle.watermark import Gap, GapDecision
 from msgexchange.ports import ChangeFact, EventFact, MessageFact, StoreFacts
@@ -228,3 +229,16 @@ def test_a_repeat_with_the_same_event_id_is_no_break_of_the_order() -> None:
 def test_what_must_hold_in_the_end_is_not_asked_before_it() -> None:
     waiting = replace(clean(), drained=False)
     assert "I7" not in found(marks({2: False})(waiting))
+
+
+def test_a_flight_whose_messages_the_owner_purged_is_left_out_not_called_broken() -> None:
+    purged = replace(clean(), decoded={})
+    assert "I11" not in found(purged)
+    assert unreadable_past(purged) == {"9001"}
+    assert unreadable_past(clean()) == set()
+
+
+def test_a_flight_whose_newest_state_is_a_dead_event_is_explained_by_it() -> None:
+    dead = replace(event(4, EventType.UPSERT, 2, 2), state=EventState.DEAD, sent_at=None)
+    seen = topics(schd=[])(store(events=[*facts().events[:3], dead])(clean()))
+    assert "I12" not in found(seen)

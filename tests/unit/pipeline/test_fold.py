@@ -210,7 +210,7 @@ def test_unknown_flights_are_skipped_by_name_or_created_without_a_day() -> None:
 def test_an_unasked_answer_is_skipped() -> None:
     batch, fold = folded([plan("9001", styp="RESP")])
     assert error(batch.messages[0]) == "no-open-request"
-    assert fold.snapshots[0].outcome == "skipped"
+    assert fold.snapshots[0].outcome == "no-open-request"
 
 
 def test_a_swept_flights_version_continues() -> None:
@@ -250,3 +250,35 @@ def test_a_decision_that_breaks_is_charged_and_leaves_no_trace(
     assert len(batch.messages) == 1
     assert batch.flights[0].after.version == 1
     assert len(batch.events) == 2
+
+
+def test_every_decoded_plan_leaves_one_line_that_names_its_outcome() -> None:
+    wrong_count = xml("<SCHD><RCNT>3</RCNT></SCHD>", type_="SCHD", styp="DNLD", seqn=5)
+    _, fold = folded(
+        [
+            plan("9001"),
+            plan("9001"),
+            plan("9001", seqn=2, dttm="20260903110000"),
+            plan("9001", seqn=3, styp="RESP"),
+            plan("9001", seqn=4, day="04SEP26", dttm="20260904110000"),
+            wrong_count,
+            status("9001", "BRD", seqn=9),
+        ]
+    )
+    assert [entry.outcome for entry in fold.snapshots] == [
+        "applied",
+        "duplicate",
+        "stale",
+        "no-open-request",
+        "rejected",
+        "rejected",
+    ]
+    assert all(entry.reason for entry in fold.snapshots[1:])
+
+
+def test_unknown_values_beside_the_flights_are_kept_on_the_message() -> None:
+    text = deletion("9001").replace("</META>", "<ZZZ>z</ZZZ></META>")
+    text = text.replace("</FDEL>", "<WHY>fog</WHY></FDEL>")
+    batch, _ = folded([plan("9001"), text])
+    assert batch.messages[1].kept == {"ZZZ": "z", "WHY": "fog"}
+    assert batch.messages[1].unknown == ("ZZZ", "WHY")
