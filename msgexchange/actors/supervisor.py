@@ -49,7 +49,11 @@ class Member:
 
 
 class SupervisorActor(pykka.ThreadingActor):
-    """Keeps its members running; gives up by calling ``give_up`` with the exit status."""
+    """Keeps its members running; gives up by calling ``give_up`` with the exit status.
+
+    ``fenced`` is called when a member met a higher fence: nothing starts again then, and whoever
+    decides on leadership stops the others.
+    """
 
     use_daemon_thread = True
 
@@ -63,6 +67,7 @@ class SupervisorActor(pykka.ThreadingActor):
         watchdog: timedelta,
         telemetry: Telemetry,
         give_up: Callable[[int], None],
+        fenced: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__()
         self._members = members
@@ -72,6 +77,7 @@ class SupervisorActor(pykka.ThreadingActor):
         self._watchdog_s = watchdog.total_seconds()
         self._telemetry = telemetry
         self._give_up = give_up
+        self._fenced = fenced
         self._stopping = False
 
     def on_start(self) -> None:
@@ -131,7 +137,7 @@ class SupervisorActor(pykka.ThreadingActor):
         if isinstance(failure, Fenced):
             self._telemetry.alert("fenced", str(failure))
             self._stopping = True
-            self._give_up(70)
+            self._fenced()
             return
         member.failed_at_s.append(self._clock.monotonic())
         verdict = after_failure(member.failed_at_s, self._policy)

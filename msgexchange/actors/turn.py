@@ -127,3 +127,11 @@ class SchdFlushActor(TurnActor):
 
 class JobActor(TurnActor):
     """Maintenance in bounded slices (spec 5.4)."""
+
+
+class LeadershipActor(TurnActor):
+    """Takes, renews and gives back the lease (spec 6.1); never waits for the others."""
+
+
+class ProbeActor(TurnActor):
+    """Probes one dependency while somebody waits for it (spec 3.3)."""

@@ -22,9 +22,11 @@ from msgexchange.mailbox.mysql import open_mysql_mailbox
 from msgexchange.mailbox.read_only import ReadOnlyMailbox
 from msgexchange.mailbox.sqlite import open_sqlite_mailbox
 from msgexchange.ports import Mailbox, RecordProducer
-from msgexchange.store.engine import Waits, open_engine
+from msgexchange.store.engine import LEASE_WAITS, Waits, open_engine
 from msgexchange.store.schema import at_head, upgrade
 from msgexchange.store.sql_store import SqlStore
+
+LEASE_CONNECTIONS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +132,15 @@ def topic_needs(settings: Settings) -> Sequence[TopicNeed]:
     )
 
 
-def open_adapters(settings: Settings) -> Adapters:
-    """Open all; raises ``ConfigError`` for what only opening shows, or a port's failure."""
+def open_adapters(settings: Settings, *, owner: str) -> Adapters:
+    """Open all for the process called ``owner``.
+
+    Raises ``ConfigError`` for what only opening shows, or a port's failure.
+    """
     catalogue = open_catalogue(settings)
     opened: list[Callable[[], None]] = []
     try:
-        store = open_store(settings, catalogue)
+        store = open_store(settings, catalogue, owner=owner)
         opened.append(store.close)
         mailbox = open_mailbox(settings)
         opened.append(mailbox.close)
@@ -156,9 +161,9 @@ def open_catalogue(settings: Settings) -> Catalogue:
     return default_catalogue() if file is None else load(file.read_text(encoding="utf-8"))
 
 
-def open_store(settings: Settings, catalogue: Catalogue) -> SqlStore:
+def open_store(settings: Settings, catalogue: Catalogue, *, owner: str = "") -> SqlStore:
     """The own store at head; the embedded one is brought there, another must be already."""
-    store = connect_store(settings, catalogue)
+    store = connect_store(settings, catalogue, owner=owner)
     try:
         current = at_head(store.engine)
         if settings.profile is Profile.EMBEDDED and not current:
@@ -174,10 +179,10 @@ def open_store(settings: Settings, catalogue: Catalogue) -> SqlStore:
     return store
 
 
-def connect_store(settings: Settings, catalogue: Catalogue) -> SqlStore:
-    """The own store as it is."""
-    url = settings.store.url
-    assert url is not None
+def connect_store(settings: Settings, catalogue: Catalogue, *, owner: str = "") -> SqlStore:
+    """The own store as it is; ``owner`` for a process that may lead."""
+    assert settings.store.url is not None
+    url = settings.store.url.get_secret_value()
     if settings.profile is Profile.EMBEDDED:
         make_data_dir(settings)
     waits = Waits(
@@ -185,8 +190,15 @@ def connect_store(settings: Settings, catalogue: Catalogue) -> SqlStore:
         statement=settings.store.statement_timeout,
         idle_in_transaction=settings.store.idle_timeout,
     )
-    engine = open_engine(url.get_secret_value(), waits=waits)
-    return SqlStore(engine, catalogue, nonce=lambda: secrets.randbits(62))
+    engine = open_engine(url, waits=waits, owner=owner)
+    lease_engine = (
+        open_engine(url, waits=LEASE_WAITS, connections_max=LEASE_CONNECTIONS, owner=owner)
+        if owner
+        else None
+    )
+    return SqlStore(
+        engine, catalogue, nonce=lambda: secrets.randbits(62), lease_engine=lease_engine
+    )
 
 
 def make_data_dir(settings: Settings) -> None:

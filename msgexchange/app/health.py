@@ -1,13 +1,11 @@
 """How this process is, put together from its actors, breakers and probes."""
 
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
+from msgexchange.app.candidacy import Candidacy
 from msgexchange.app.runtime import Runtime
-from msgexchange.clock import Clock
 from msgexchange.config import Settings
-from msgexchange.ids import Fence
-from msgexchange.ports import Dependency, PortError
+from msgexchange.pipeline.probe import DependencyProbe
 from msgexchange.web.health import (
     ActorHealth,
     BreakerHealth,
@@ -16,75 +14,57 @@ from msgexchange.web.health import (
     Leadership,
 )
 
-PROBE_AGE_MAX_S = 2.0
-"""A probe's answer is kept this long: health calls must not load the dependencies."""
-
-Probe = Callable[[], None]
-
 
 class HealthWatch:
-    """Probes dependencies at most every two seconds, and nudges who waits for one that is back."""
+    """Looks at one process; a dependency is probed at most every two seconds for it."""
 
     def __init__(
         self,
         settings: Settings,
-        runtime: Callable[[], Runtime | None],
-        probes: Mapping[Dependency, Probe],
+        candidacy: Candidacy,
         *,
-        clock: Clock,
-        fence: Callable[[], Fence | None],
+        started: Callable[[], bool],
         kafka_bootstrap: str | None,
     ) -> None:
         self._watchdog_s = settings.supervisor.watchdog.total_seconds()
         self._autostart = settings.pipeline.autostart
-        self._runtime = runtime
-        self._probes = probes
-        self._clock = clock
-        self._fence = fence
+        self._candidacy = candidacy
+        self._started = started
         self._kafka_bootstrap = kafka_bootstrap
-        self._lock = threading.Lock()
-        self._probed_at_s = float("-inf")
-        self._dependencies: dict[str, DependencyHealth] = {}
 
     def look(self) -> Health:
-        """One look: live unless an actor is stuck or gone for good, ready when all can work."""
-        runtime = self._runtime()
-        dependencies = self._probe()
+        """One look: live unless an actor is stuck or gone for good, ready when all can work.
+
+        A standby has no working actors, and is ready: it answers reads and takes messages in.
+        """
+        candidacy = self._candidacy
+        runtime = candidacy.runtime
+        dependencies = {
+            dependency.value: _dependency(probe) for dependency, probe in candidacy.probes.items()
+        }
         actors = {} if runtime is None else self._actors(runtime)
-        breakers = {} if runtime is None else _breakers(runtime)
         stuck = any(actor.state == "stuck" for actor in actors.values())
-        gave_up = runtime is not None and runtime.ended.is_set()
-        started = runtime is not None or not self._autostart
+        gave_up = candidacy.ended.is_set()
+        started = self._started() or not self._autostart
         working = all(actor.state in ("running", "paused") for actor in actors.values())
         healthy = all(one.ok for one in dependencies.values())
-        fence = self._fence()
         return Health(
             live=not stuck and not gave_up,
             ready=started and working and healthy and not stuck and not gave_up,
             dependencies=dependencies,
             actors=actors,
-            breakers=breakers,
-            leadership=Leadership(role="none" if fence is None else "leader", fence=fence),
+            breakers=_breakers(candidacy),
+            leadership=self._leadership(),
             kafka_bootstrap=self._kafka_bootstrap,
         )
 
-    def _probe(self) -> Mapping[str, DependencyHealth]:
-        with self._lock:
-            if self._clock.monotonic() - self._probed_at_s < PROBE_AGE_MAX_S:
-                return self._dependencies
-            runtime = self._runtime()
-            for dependency, probe in self._probes.items():
-                try:
-                    probe()
-                except PortError as failure:
-                    health = DependencyHealth(ok=False, reason=str(failure))
-                else:
-                    health = DependencyHealth(ok=True)
-                    if runtime is not None:
-                        runtime.nudge(dependency.value)
-                self._dependencies[dependency.value] = health
-            self._probed_at_s = self._clock.monotonic()
-            return self._dependencies
+    def _leadership(self) -> Leadership:
+        leadership = self._candidacy.leadership
+        if not self._started():
+            return Leadership(role="none", owner=leadership.owner)
+        fence = leadership.fence
+        role = "standby" if fence is None else "leader"
+        return Leadership(role=role, fence=fence, owner=leadership.owner)
 
     def _actors(self, runtime: Runtime) -> dict[str, ActorHealth]:
         paused = runtime.breakers()
@@ -94,7 +74,7 @@ class HealthWatch:
             if sign.busy_s is not None and sign.busy_s > self._watchdog_s:
                 state = "stuck"
             elif member.ref is None or not sign.alive:
-                state = "restarting" if runtime.running else "stopped"
+                state = "restarting"
             else:
                 state = "paused" if name in paused else "running"
             seen[name] = ActorHealth(
@@ -103,8 +83,18 @@ class HealthWatch:
         return seen
 
 
-def _breakers(runtime: Runtime) -> dict[str, BreakerHealth]:
+def _dependency(probe: DependencyProbe) -> DependencyHealth:
+    answer = probe.look()
+    return DependencyHealth(ok=answer.ok, reason=answer.reason, since=answer.since)
+
+
+def _breakers(candidacy: Candidacy) -> dict[str, BreakerHealth]:
     return {
-        name: BreakerHealth(since=breaker.since, failures=breaker.failures, reason=breaker.reason)
-        for name, breaker in runtime.breakers().items()
+        name: BreakerHealth(
+            dependency=breaker.dependency,
+            since=breaker.since,
+            failures=breaker.failures,
+            reason=breaker.reason,
+        )
+        for name, breaker in candidacy.breakers().items()
     }

@@ -1,4 +1,4 @@
-"""The pipeline of this process: actors built, started, watched, stopped in order (spec 6.1)."""
+"""The working actors of one term of leadership: built, started, watched, stopped (spec 6.1)."""
 
 import threading
 from collections.abc import Callable
@@ -22,6 +22,7 @@ from msgexchange.clock import Clock
 from msgexchange.config import Settings
 from msgexchange.lifecycle.breaker import Breaker
 from msgexchange.lifecycle.supervision import RestartPolicy
+from msgexchange.pipeline.leadership import Right, Rightful
 from msgexchange.pipeline.step import Guarded, Step
 from msgexchange.ports import Telemetry
 
@@ -33,6 +34,9 @@ STARTED_BOTTOM_UP: tuple[tuple[str, type[TurnActor]], ...] = (
     ("jobs", JobActor),
 )
 """Whoever is told of work starts before whoever tells; stopped in reverse."""
+HEARTBEATS = ("pump", "dispatcher-msg", "schd-flush")
+"""Whoever hangs here takes leadership away from this process."""
+END_S_MAX = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,28 +48,41 @@ class GuardedStep:
 
 
 class Runtime:
-    """Five stepping actors under one supervisor; ``exit_status`` is set when it gives up."""
+    """Five stepping actors under one supervisor, which work while ``right`` holds.
+
+    ``give_up`` is told the exit status when restarting does not help any more.
+    """
 
     def __init__(
-        self, settings: Settings, *, clock: Clock, telemetry: Telemetry, steps: Steps
+        self,
+        settings: Settings,
+        *,
+        clock: Clock,
+        telemetry: Telemetry,
+        steps: Steps,
+        right: Right,
+        give_up: Callable[[int], None],
     ) -> None:
         self._settings = settings
         self._clock = clock
         self._telemetry = telemetry
         self._steps = steps
+        self._right = right
+        self._give_up = give_up
         self._guards: dict[str, Guarded] = {}
         self._alarm: Alarm | None = None
         self._supervisor: pykka.ActorRef[SupervisorActor] | None = None
-        self.ended = threading.Event()
-        self.exit_status = 0
+        self._halted: pykka.Future[bool] | None = None
+        self._fenced = threading.Event()
         self.members = {
             name: Member(Role(name, actor, self._opener(name)), Pulse(clock))
             for name, actor in STARTED_BOTTOM_UP
         }
 
     @property
-    def running(self) -> bool:
-        return self._supervisor is not None
+    def fenced(self) -> bool:
+        """True once an actor met a higher fence."""
+        return self._fenced.is_set()
 
     def ring(self, *names: str) -> None:
         """Wake actors; nothing depends on it but speed."""
@@ -74,7 +91,7 @@ class Runtime:
 
     def breakers(self) -> dict[str, Breaker]:
         """Open breakers by the actor that waits behind them."""
-        held = {name: guard.breaker for name, guard in self._guards.items()}
+        held = {name: guard.breaker for name, guard in list(self._guards.items())}
         return {name: breaker for name, breaker in held.items() if breaker is not None}
 
     def nudge(self, dependency: str) -> None:
@@ -83,6 +100,18 @@ class Runtime:
             if breaker.dependency == dependency:
                 self._guards[name].nudge()
                 self.ring(name)
+
+    def hung(self) -> str | None:
+        """Who of the pump and the deliveries is in one step for longer than the watchdog's bound.
+
+        A pause behind a breaker is no step.
+        """
+        bound_s = self._settings.supervisor.watchdog.total_seconds()
+        for name in HEARTBEATS:
+            busy_s = self.members[name].pulse.sign().busy_s
+            if busy_s is not None and busy_s > bound_s:
+                return name
+        return None
 
     def start(self) -> None:
         """Start the supervisor, which starts the others bottom-up."""
@@ -96,32 +125,42 @@ class Runtime:
             watchdog=supervision.watchdog,
             telemetry=self._telemetry,
             give_up=self._give_up,
+            fenced=self._fenced.set,
         )
 
-    def stop(self) -> bool:
-        """Stop in order, bounded; False if something did not end in time."""
+    def halt(self) -> None:
+        """Ask the supervisor to stop them top-down; returns at once."""
+        if self._supervisor is None or self._halted is not None:
+            return
+        timeout_s = self._settings.supervisor.shutdown_timeout.total_seconds()
+        self._halted = self._supervisor.proxy().stop_members(timeout_s)
+
+    def ended(self) -> bool:
+        """True once all were stopped and none of their threads runs; what is left is closed."""
         if self._supervisor is None or self._alarm is None:
             return True
-        timeout_s = self._settings.supervisor.shutdown_timeout.total_seconds()
-        proxy = self._supervisor.proxy()
-        try:
-            ended = proxy.stop_members(timeout_s).get(timeout=timeout_s + 5)
-        except pykka.Timeout:
-            ended = False
-        self._supervisor.stop(block=True, timeout=5)
+        if self._halted is None or not _is_done(self._halted):
+            return False
+        if not all(member.pulse.thread_ended() for member in self.members.values()):
+            return False
+        self._supervisor.stop(block=True, timeout=END_S_MAX)
         self._alarm.stop()
         self._supervisor = self._alarm = None
-        return bool(ended)
-
-    def _give_up(self, status: int) -> None:
-        self.exit_status = status
-        self.ended.set()
+        return True
 
     def _opener(self, name: str) -> Callable[[], GuardedStep]:
         def open_step() -> GuardedStep:
             opened = self._steps.open(name)
             guard = Guarded(opened.step, self._clock, self._telemetry, opened.resumed)
             self._guards[name] = guard
-            return GuardedStep(guard, opened.close)
+            return GuardedStep(Rightful(guard, self._right), opened.close)
 
         return open_step
+
+
+def _is_done(halted: "pykka.Future[bool]") -> bool:
+    try:
+        halted.get(timeout=0)
+    except pykka.Timeout:
+        return False
+    return True

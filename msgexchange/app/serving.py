@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Iterator
@@ -15,8 +16,8 @@ import click
 from prometheus_client import CollectorRegistry
 
 from msgexchange.app.adapters import Adapters, make_data_dir, open_adapters
+from msgexchange.app.candidacy import Candidacy
 from msgexchange.app.health import HealthWatch
-from msgexchange.app.runtime import Runtime
 from msgexchange.app.steps import Steps
 from msgexchange.clock import AnchoredClock, Clock
 from msgexchange.config import Profile, Settings
@@ -41,6 +42,7 @@ GC_THRESHOLD = 50_000
 """New objects between collections: at Python's 700 a large plan spends half its time in them."""
 SWITCH_INTERVAL_S = 0.0005
 """A busy sibling thread must not hold the pump up for Python's default of 5 ms at a time."""
+STOP_POLL_S = 0.05
 
 
 class Serving:
@@ -56,18 +58,34 @@ class Serving:
             sink=log,
             dropped=lambda: self._instruments.count("log_lines_dropped", 1, {}),
         )
-        self.adapters: Adapters = open_adapters(settings)
+        self.owner = _owner()
+        self.adapters: Adapters = open_adapters(settings, owner=self.owner)
         self.clock: Clock = AnchoredClock(self.adapters.store.leader.database_now())
         self.journal = Journal(self._instruments, self.clock)
         self.registry.register(StoreGauges(self.adapters.store.reads.counts, self.clock))
-        self.runtime: Runtime | None = None
-        self._fence: Fence | None = None
+        self._info = self.adapters.store.leader.info()
+        self.candidacy = Candidacy(
+            settings,
+            owner=self.owner,
+            store=self.adapters.store.leader,
+            open_steps=self._open_steps,
+            calls={
+                Dependency.STORE: self.adapters.store.reads.probe,
+                Dependency.MAILBOX: self.adapters.mailbox.newest_id,
+                Dependency.BROKER: self.adapters.probe_broker,
+            },
+            clock=self.clock,
+            telemetry=self.journal,
+            took_over=lambda: self._write_addresses(as_leader=True),
+        )
+        self._started = False
+        self._published: dict[str, str] = {}
         self.entry = Entry(
             mailbox=self.adapters.mailbox,
             store=self.adapters.store.intake,
             clock=self.clock,
             telemetry=self.journal,
-            wake_inbox=lambda: self._ring("inbox"),
+            wake_inbox=lambda: self.candidacy.ring("inbox"),
         )
         self._server: RunningServer | None = None
 
@@ -77,30 +95,27 @@ class Serving:
         return self._server.url
 
     def start_pipeline(self) -> None:
-        """Take leadership and start the actors."""
+        """Begin to wait for leadership; whoever has it runs the actors."""
         self._check_site()
-        store = self.adapters.store
         begin_intake(
-            store.intake,
+            self.adapters.store.intake,
             self.adapters.mailbox,
             start_after=_start_after(self.settings),
             clock=self.clock,
         )
-        owner = f"{os.getpid()}-{os.urandom(4).hex()}"
-        fence = store.leader.take_leadership(owner, now=self.clock.now())
-        self._fence = fence
-        steps = Steps(
+        self._started = True
+        self.candidacy.start()
+
+    def _open_steps(self, fence: Fence) -> Steps:
+        return Steps(
             self.settings,
             self.adapters,
             clock=self.clock,
             telemetry=self.journal,
             fence=fence,
-            info=store.leader.info(),
-            ring=self._ring,
+            info=self._info,
+            ring=self.candidacy.ring,
         )
-        runtime = Runtime(self.settings, clock=self.clock, telemetry=self.journal, steps=steps)
-        self.runtime = runtime
-        runtime.start()
 
     def _check_site(self) -> None:
         """Tell what is doubtful about topics and mailbox; one that is down is waited for later."""
@@ -118,14 +133,8 @@ class Serving:
         reads = self.adapters.store.reads
         watch = HealthWatch(
             settings,
-            lambda: self.runtime,
-            {
-                Dependency.STORE: reads.probe,
-                Dependency.MAILBOX: lambda: _ignore(self.adapters.mailbox.newest_id()),
-                Dependency.BROKER: self.adapters.probe_broker,
-            },
-            clock=self.clock,
-            fence=lambda: self._fence,
+            self.candidacy,
+            started=lambda: self._started,
             kafka_bootstrap=self.adapters.embedded_bootstrap,
         )
         token = settings.http.send_token
@@ -149,26 +158,46 @@ class Serving:
             body_bytes_max=settings.http.body_max,
             request_timeout_s=settings.http.request_timeout.total_seconds(),
         )
-        make_data_dir(settings)
-        if self.adapters.embedded_bootstrap is not None:
-            born_at = self.clock.now().isoformat()
-            _publish(settings.data_dir / BOOTSTRAP_FILE, f"{self.adapters.bootstrap} {born_at}")
-        _publish(settings.data_dir / URL_FILE, self.url)
+        self._write_addresses(as_leader=self.candidacy.leadership.fence is not None)
 
     def stop(self) -> bool:
-        """HTTP first, then the actors top-down, then the pools; False if one did not end."""
+        """Leadership and actors first, so that a standby takes over; False if one did not end."""
+        ended = self.candidacy.stop()
         if self._server is not None:
             self._server.stop()
-            for name in (URL_FILE, BOOTSTRAP_FILE):
-                (self.settings.data_dir / name).unlink(missing_ok=True)
-        ended = self.runtime.stop() if self.runtime is not None else True
+            for name, address in self._published.items():
+                remove_own(self.settings.data_dir / name, address)
         self.adapters.close()
         self._stop_logging()
         return ended
 
-    def _ring(self, *names: str) -> None:
-        if self.runtime is not None:
-            self.runtime.ring(*names)
+    def _addresses(self) -> dict[str, str]:
+        """What a shared data folder should say of this process.
+
+        An embedded broker holds what was sent since this process leads, no more.
+        """
+        addresses = {URL_FILE: self.url}
+        if self.adapters.embedded_bootstrap is not None:
+            since = self.clock.now().isoformat()
+            addresses[BOOTSTRAP_FILE] = f"{self.adapters.bootstrap} {since}"
+        return addresses
+
+    def _write_addresses(self, *, as_leader: bool) -> None:
+        """The files of a shared data folder name the leader, or whoever came first."""
+        if self._server is None:
+            return
+        make_data_dir(self.settings)
+        # The address of HTTP comes last: whoever reads it finds the other there.
+        for name, address in reversed(self._addresses().items()):
+            if as_leader or not (self.settings.data_dir / name).exists():
+                _publish(self.settings.data_dir / name, address)
+                self._published[name] = address
+
+
+def remove_own(file: Path, address: str) -> None:
+    """Remove a file with an address unless another process has put its own there."""
+    if file.is_file() and file.read_text().strip() == address:
+        file.unlink(missing_ok=True)
 
 
 def serve(settings: Settings) -> int:
@@ -203,17 +232,17 @@ def announce(serving: Serving) -> None:
     bootstrap = serving.adapters.embedded_bootstrap or serving.settings.kafka.bootstrap
     topics = f"{serving.settings.kafka.msg_topic}, {serving.settings.kafka.schd_topic}"
     click.echo(f"kafka   {bootstrap}  topics {topics}")
-    if serving.runtime is None:
+    if not serving.settings.pipeline.autostart:
         click.echo("the pipeline is not started (pipeline.autostart is false)")
     sys.stdout.flush()
 
 
 def wait(serving: Serving, stopped: threading.Event) -> int:
     """Until a signal (0) or until the pipeline gave up (its status)."""
-    runtime = serving.runtime
-    while not stopped.wait(0.2):
-        if runtime is not None and runtime.ended.is_set():
-            return runtime.exit_status
+    candidacy = serving.candidacy
+    while not stopped.wait(STOP_POLL_S):
+        if candidacy.ended.is_set():
+            return candidacy.exit_status
     return 0
 
 
@@ -255,5 +284,7 @@ def _start_after(settings: Settings) -> str | None:
     return None if start_after is None else str(start_after)
 
 
-def _ignore(_answer: object) -> None:
-    return
+def _owner() -> str:
+    """A name no other process start has; host and pid are for people."""
+    host = "".join(c for c in socket.gethostname() if c.isascii() and c.isalnum())[:16]
+    return f"{host}-{os.getpid()}-{os.urandom(4).hex()}"

@@ -48,13 +48,20 @@ class Http(Section):
 
 
 class Supervisor(Section):
-    """Restarts and stop."""
+    """Restarts, leadership and stop."""
 
     max_restarts: int = Field(
         default=10, ge=0, le=1_000, description="actor restarts within window before exit 70"
     )
     window: Duration = Field(
         default=5 * _MIN, ge=_S, le=_DAY, description="over which restarts are counted"
+    )
+    lease: Duration = Field(
+        default=5 * _S,
+        ge=5 * _S,
+        le=_MIN,
+        description="how long a leader that falls silent keeps the others waiting; longer than "
+        "every wait of store",
     )
     watchdog: Duration = Field(
         default=_MIN, ge=_S, le=60 * _MIN, description="longest step before liveness turns red"

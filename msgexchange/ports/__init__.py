@@ -33,7 +33,7 @@ from msgexchange.ports.failures import (
     Unavailable,
 )
 from msgexchange.ports.intake import IntakeState, IntakeStore, IntakeTransaction
-from msgexchange.ports.leader import LeaderStore, StoreInfo
+from msgexchange.ports.leader import LeaderStore, LeaseView, Standby, StoreInfo
 from msgexchange.ports.mailbox import (
     InsertUnknown,
     Listing,
@@ -89,6 +89,7 @@ __all__ = [
     "IntakeStore",
     "IntakeTransaction",
     "LeaderStore",
+    "LeaseView",
     "Listing",
     "Mailbox",
     "MarkOutcome",
@@ -111,6 +112,7 @@ __all__ = [
     "RetryNow",
     "SchdStore",
     "SnapshotEntry",
+    "Standby",
     "StoreCounts",
     "StoreFacts",
     "StoreInfo",

@@ -1,7 +1,8 @@
 """Own store: which store it is, who leads, what time it is (spec 6.1)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from msgexchange.ids import Fence
@@ -15,12 +16,56 @@ class StoreInfo:
     generation: int
 
 
+@dataclass(frozen=True, slots=True)
+class Standby:
+    """A process that would lead; ``able`` while it reaches mailbox and broker."""
+
+    owner: str
+    seen_at: datetime
+    able: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseView:
+    """Who leads, by the database's own clock; ``owner`` None while nobody holds the lease."""
+
+    fence: Fence
+    owner: str | None
+    until: datetime | None
+    now: datetime
+    standbys: Sequence[Standby] = ()
+
+
 class LeaderStore(Protocol):
+    """Each call bounded well below the lease, and none waits for the pump's transaction."""
+
     def info(self) -> StoreInfo: ...
 
-    def take_leadership(self, owner: str, *, now: datetime) -> Fence:
-        """Raise the fence by one and own it."""
+    def take_lease(self, owner: str, lease: timedelta) -> Fence | None:
+        """Own a free or expired lease and raise the fence, in one transaction.
+
+        None while another owner's lease runs. Sessions an expired owner left behind are ended,
+        so that nothing it locked holds the take-over up.
+        """
         ...
+
+    def renew_lease(self, owner: str, lease: timedelta) -> bool:
+        """True when ``owner`` still holds it; touches nothing but the lease's row."""
+        ...
+
+    def give_back(self, owner: str) -> None:
+        """Free the lease if ``owner`` still holds it."""
+        ...
+
+    def stand_by(self, owner: str, *, able: bool) -> None:
+        """Say that this process waits to lead."""
+        ...
+
+    def leave(self, owner: str) -> None:
+        """Say that it waits no longer."""
+        ...
+
+    def look(self) -> LeaseView: ...
 
     def database_now(self) -> datetime:
         """The database's clock, aware UTC."""

@@ -23,17 +23,37 @@ class Waits:
     pool: timedelta = timedelta(seconds=4)
 
 
-def open_engine(url: str, *, waits: Waits | None = None, connections_max: int = 10) -> Engine:
+LEASE_WAITS = Waits(
+    connect=timedelta(seconds=2),
+    lock=timedelta(seconds=1),
+    statement=timedelta(milliseconds=1500),
+    idle_in_transaction=timedelta(seconds=2),
+    pool=timedelta(seconds=1),
+)
+"""For the few sessions that renew and take the lease: several tries must fit into one."""
+
+
+def session_name(owner: str) -> str:
+    """What the sessions of one process are called in the database's list of sessions."""
+    return f"msgexchange-{owner}"
+
+
+def open_engine(
+    url: str, *, waits: Waits | None = None, connections_max: int = 10, owner: str = ""
+) -> Engine:
     """An engine for ``postgresql://...``, ``sqlite:///FILE`` or ``sqlite://`` (in memory).
 
-    Nothing connects yet. An in-memory store lives on one connection, lent to one thread at a
-    time, and ends with the engine. ``ValueError`` for any other database.
+    Nothing connects yet. ``owner`` names the process in the database's list of sessions, so that
+    the process that takes over can end what a frozen one left. An in-memory store lives on one
+    connection, lent to one thread at a time, and ends with the engine.
+
+    ``ValueError`` for any other database.
     """
     parsed = make_url(url)
     waits = waits or Waits()
     match parsed.get_backend_name():
         case "postgresql":
-            return _postgresql(parsed, waits, connections_max)
+            return _postgresql(parsed, waits, connections_max, owner)
         case "sqlite" if parsed.database in (None, "", ":memory:"):
             return _sqlite_memory(sqlite3.connect(":memory:", check_same_thread=False), waits)
         case "sqlite":
@@ -74,7 +94,7 @@ def looking(engine: Engine) -> Engine:
     return engine
 
 
-def _postgresql(url: URL, waits: Waits, connections_max: int) -> Engine:
+def _postgresql(url: URL, waits: Waits, connections_max: int, owner: str) -> Engine:
     settings = {
         "lock_timeout": waits.lock,
         "statement_timeout": waits.statement,
@@ -90,7 +110,7 @@ def _postgresql(url: URL, waits: Waits, connections_max: int) -> Engine:
         connect_args={
             "connect_timeout": max(2, round(waits.connect.total_seconds())),
             "options": f"{options} -c timezone=UTC -c client_encoding=UTF8",
-            "application_name": "msgexchange",
+            "application_name": session_name(owner) if owner else "msgexchange",
             "keepalives": 1,
             "keepalives_idle": 2,
             "keepalives_interval": 1,

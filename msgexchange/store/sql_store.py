@@ -28,6 +28,7 @@ _HOLDS_DATA = select(store_info.c.name).where(
 class SqlStore:
     """Every port of the own database; safe to share between threads.
 
+    ``lease_engine`` has sessions of its own for the lease, so that no reader holds a renewal up.
     ``nonce`` gives a random number below 2**62 at each call. ``bulk`` None takes the fastest form
     the database has.
     """
@@ -39,8 +40,10 @@ class SqlStore:
         *,
         nonce: Callable[[], int],
         bulk: Bulk | None = None,
+        lease_engine: Engine | None = None,
     ) -> None:
         self.engine = engine
+        self._lease_engine = lease_engine
         form = bulk or fastest_bulk(engine)
         self._sessions = sessions = Sessions(engine)
         statements = PumpStatements(form, catalogue, Appender(form, nonce))
@@ -50,7 +53,8 @@ class SqlStore:
         self.backfill = Backfill(sessions, statements.marks)
         self.outbox = Outbox(sessions, events)
         self.schd = Schd(sessions, form, events)
-        self.leader = Leader(sessions, dialect=engine.dialect.name)
+        lease_sessions = sessions if lease_engine is None else Sessions(lease_engine)
+        self.leader = Leader(lease_sessions, dialect=engine.dialect.name)
         self.reads = StoreReads(sessions, statements.flights)
         self.evidence = StoreEvidence(sessions, statements.flights)
 
@@ -62,6 +66,8 @@ class SqlStore:
             return connection.execute(_HOLDS_DATA).first() is not None
 
     def close(self) -> None:
+        if self._lease_engine is not None:
+            self._lease_engine.dispose()
         self.engine.dispose()
 
 

@@ -469,9 +469,28 @@ leader_lease = Table(
     Column("name", String(32), nullable=False),
     Column("owner", String(64)),
     Column("until_at", Stamp),
-    Column("backend_pid", Integer),
     PrimaryKeyConstraint("name", name="pk_leader_lease"),
 )
+
+standby = Table(
+    "standby",
+    metadata,
+    Column("owner", String(64), nullable=False),
+    Column("seen_at", Stamp, nullable=False),
+    Column("able", SmallInteger, nullable=False),
+    PrimaryKeyConstraint("owner", name="pk_standby"),
+)
+
+open_attempt = Table(
+    "open_attempt",
+    metadata,
+    Column("name", String(16), nullable=False),
+    Column("msg_id", BigInteger),
+    Column("fence", BigInteger),
+    Column("opened_at", Stamp),
+    PrimaryKeyConstraint("name", name="pk_open_attempt"),
+)
+PUMP_ROW = "PUMP"
 
 store_info = Table(
     "store_info",

@@ -10,10 +10,11 @@ from msgexchange.web.answers import written_time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DependencyHealth:
-    """Store, mailbox or broker: whether the last call to it worked, and if not, why."""
+    """Store, mailbox or broker: whether the last probe of it worked, since when, and why not."""
 
     ok: bool
     reason: str | None = None
+    since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,7 @@ class ActorHealth:
 class BreakerHealth:
     """An open breaker: somebody waits for this dependency."""
 
+    dependency: str
     since: datetime
     failures: int
     reason: str
@@ -37,10 +39,11 @@ class BreakerHealth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leadership:
-    """``leader``, ``standby`` or ``none``, and the fence this process holds as leader."""
+    """``leader``, ``standby`` or ``none``; the fence this process holds as leader, and its name."""
 
     role: str
     fence: int | None = None
+    owner: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +69,12 @@ def health_value(health: Health) -> dict[str, Any]:
         "live": health.live,
         "ready": health.ready,
         "dependencies": {
-            name: {"ok": one.ok, "reason": one.reason} for name, one in health.dependencies.items()
+            name: {
+                "ok": one.ok,
+                "reason": one.reason,
+                "since": None if one.since is None else written_time(one.since),
+            }
+            for name, one in health.dependencies.items()
         },
         "actors": {
             name: {"state": one.state, "restarts": one.restarts, "stepSeconds": one.step_s}
@@ -74,12 +82,17 @@ def health_value(health: Health) -> dict[str, Any]:
         },
         "breakers": {
             name: {
+                "dependency": one.dependency,
                 "since": written_time(one.since),
                 "failures": one.failures,
                 "reason": one.reason,
             }
             for name, one in health.breakers.items()
         },
-        "leadership": {"role": health.leadership.role, "fence": health.leadership.fence},
+        "leadership": {
+            "role": health.leadership.role,
+            "fence": health.leadership.fence,
+            "owner": health.leadership.owner,
+        },
         "kafka": {"bootstrap": health.kafka_bootstrap},
     }

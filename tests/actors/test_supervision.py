@@ -31,6 +31,7 @@ class House:
         self.told = Told()
         self.gave_up: list[int] = []
         self.given_up = threading.Event()
+        self.fenced = threading.Event()
         self.closed: list[str] = []
         self.members: list[Member] = []
         self._alarm = Alarm(CLOCK)
@@ -59,6 +60,7 @@ class House:
             watchdog=timedelta(seconds=watchdog_s),
             telemetry=self.told,
             give_up=give_up,
+            fenced=self.fenced.set,
         )
         # Started means that every member can be woken.
         self._supervisor.proxy().actor_urn.get(timeout=5)
@@ -132,13 +134,14 @@ def test_too_many_failures_in_the_window_give_up_with_70(house: House) -> None:
     assert "restarts-exhausted" in house.told.alerts
 
 
-def test_a_fenced_step_ends_everything_at_once(house: House) -> None:
+def test_a_fenced_step_is_told_and_nothing_starts_again(house: House) -> None:
     other = Scripted(pause(60))
     house.member("pump", lambda: Scripted(fails(Fenced("another process leads"))))
     house.member("inbox", lambda: other, InboxActor)  # type: ignore[arg-type]
     house.start()
-    assert house.given_up.wait(5)
-    assert house.gave_up == [70]
+    assert house.fenced.wait(5)
+    assert house.gave_up == []
+    assert house.members[0].pulse.sign().starts == 1
     assert house.told.alerts == ["fenced"]
 
 

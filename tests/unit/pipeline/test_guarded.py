@@ -1,22 +1,11 @@
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
+from fakes.manual_clock import ManualClock
 from fakes.steps import Scripted, Told, fails, pause
 from msgexchange.pipeline.step import Guarded
 from msgexchange.ports import Dependency, RetryNow, Unavailable
 
 DOWN = Unavailable(Dependency.MAILBOX, "refused")
-
-
-@dataclass
-class ManualClock:
-    seconds: float = 0.0
-
-    def now(self) -> datetime:
-        return datetime(2026, 9, 3, tzinfo=UTC) + timedelta(seconds=self.seconds)
-
-    def monotonic(self) -> float:
-        return self.seconds
 
 
 def test_an_outage_pauses_one_to_sixteen_seconds_and_asks_nobody_meanwhile() -> None:

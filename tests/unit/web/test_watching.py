@@ -40,11 +40,11 @@ ILL = Health(
     ready=False,
     dependencies={
         "store": DependencyHealth(ok=True),
-        "mailbox": DependencyHealth(ok=False, reason="refused"),
+        "mailbox": DependencyHealth(ok=False, reason="refused", since=T0),
     },
     actors={"pump": ActorHealth(state="paused", restarts=1, step_s=0.5)},
-    breakers={"mailbox": BreakerHealth(since=T0, failures=3, reason="refused")},
-    leadership=Leadership(role="standby"),
+    breakers={"pump": BreakerHealth(dependency="mailbox", since=T0, failures=3, reason="refused")},
+    leadership=Leadership(role="standby", owner="b"),
     kafka_bootstrap="127.0.0.1:9092",
 )
 
@@ -58,18 +58,19 @@ def test_liveness_and_readiness_are_told_apart() -> None:
         "live": True,
         "ready": False,
         "dependencies": {
-            "store": {"ok": True, "reason": None},
-            "mailbox": {"ok": False, "reason": "refused"},
+            "store": {"ok": True, "reason": None, "since": None},
+            "mailbox": {"ok": False, "reason": "refused", "since": "2026-09-03T10:30:00.000Z"},
         },
         "actors": {"pump": {"state": "paused", "restarts": 1, "stepSeconds": 0.5}},
         "breakers": {
-            "mailbox": {
+            "pump": {
+                "dependency": "mailbox",
                 "since": "2026-09-03T10:30:00.000Z",
                 "failures": 3,
                 "reason": "refused",
             }
         },
-        "leadership": {"role": "standby", "fence": None},
+        "leadership": {"role": "standby", "fence": None, "owner": "b"},
         "kafka": {"bootstrap": "127.0.0.1:9092"},
     }
     assert client(health=HEALTHY).get("/health/ready").status_code == 200

@@ -21,6 +21,8 @@ def upgrade() -> None:
     _ref_master()
     _pipeline_lock()
     _leader_lease()
+    _standby()
+    _open_attempt()
     _store_info()
     _job_run()
     _operation_audit()
@@ -85,8 +87,28 @@ def _leader_lease() -> None:
         sa.Column("name", sa.String(length=32), nullable=False),
         sa.Column("owner", sa.String(length=64), nullable=True),
         sa.Column("until_at", STAMP, nullable=True),
-        sa.Column("backend_pid", sa.Integer(), nullable=True),
         sa.PrimaryKeyConstraint("name", name="pk_leader_lease"),
+    )
+
+
+def _standby() -> None:
+    op.create_table(
+        "standby",
+        sa.Column("owner", sa.String(length=64), nullable=False),
+        sa.Column("seen_at", STAMP, nullable=False),
+        sa.Column("able", sa.SmallInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("owner", name="pk_standby"),
+    )
+
+
+def _open_attempt() -> None:
+    op.create_table(
+        "open_attempt",
+        sa.Column("name", sa.String(length=16), nullable=False),
+        sa.Column("msg_id", sa.BigInteger(), nullable=True),
+        sa.Column("fence", sa.BigInteger(), nullable=True),
+        sa.Column("opened_at", STAMP, nullable=True),
+        sa.PrimaryKeyConstraint("name", name="pk_open_attempt"),
     )
 
 
@@ -132,7 +154,7 @@ def _operation_audit() -> None:
 def _tune() -> None:
     """The lock rows are updated at every commit: keep their page pruned in place."""
     if op.get_context().dialect.name == "postgresql":
-        for table in ("pipeline_lock", "leader_lease"):
+        for table in ("pipeline_lock", "leader_lease", "open_attempt"):
             op.execute(
                 f"ALTER TABLE {table} SET (fillfactor = 20, autovacuum_vacuum_threshold = 500)"
             )
@@ -149,6 +171,8 @@ def _seed() -> None:
     op.execute(lock.insert().values(name="FLIGHT_SCHD_WRITER", next_event_id=1))
     lease = sa.table("leader_lease", sa.column("name"))
     op.execute(lease.insert().values(name="LEADER"))
+    attempt = sa.table("open_attempt", sa.column("name"))
+    op.execute(attempt.insert().values(name="PUMP"))
     cursor = sa.table(
         "inbox_cursor", sa.column("name"), sa.column("watermark"), sa.column("began_after")
     )
