@@ -1,6 +1,7 @@
 """Commands that look: status, head, flights, flight, dead, explain."""
 
-from datetime import date, datetime
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import click
@@ -11,12 +12,20 @@ from msgexchange.flight.events import Target, schd_value
 from msgexchange.flight.state import FlightStatus
 from msgexchange.ids import Flid, MailboxId
 from msgexchange.lifecycle.states import REPLAYABLE, InboxEntry
-from msgexchange.ports import DeadView, MessageView, Reads, StoreCounts
+from msgexchange.ports import (
+    DeadView,
+    LeaseView,
+    MessageView,
+    Reads,
+    Standby,
+    StoreCounts,
+)
 from msgexchange.web.messages import message_value
 from msgexchange.web.story import story_of
 
 ID_MAX = (1 << 63) - 1
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document instead of tables.")
+STANDBY_FRESH = timedelta(minutes=1)
 
 
 @click.command(epilog="Example: run.py status --json")
@@ -27,8 +36,11 @@ def status(session: Session, *, as_json: bool) -> None:
     with session.reads() as reads:
         counts = reads.counts()
         head_entry = reads.head()
+        leadership = reads.leadership()
     if as_json:
-        show.as_json(_status_document(counts, head_entry))
+        show.as_json(
+            {**_status_document(counts, head_entry), "leadership": _leadership_document(leadership)}
+        )
         return
     show.pairs(
         "msgexchange",
@@ -39,6 +51,9 @@ def status(session: Session, *, as_json: bool) -> None:
             "open gaps": counts.open_gaps,
             "terminal, not marked": counts.unmarked,
             "oldest event waiting since": counts.oldest_pending_event_at,
+            "leader": leadership.owner or "nobody",
+            "fence": leadership.fence,
+            "standbys": ", ".join(one.owner for one in fresh_standbys(leadership)) or "none",
         },
     )
     show.table("messages", ("state", "count"), sorted(counts.messages.items()))
@@ -48,6 +63,23 @@ def status(session: Session, *, as_json: bool) -> None:
         ("target", "state", "count"),
         ((target, state, amount) for (target, state), amount in sorted(counts.events.items())),
     )
+
+
+def fresh_standbys(leadership: LeaseView) -> Sequence[Standby]:
+    """Those that were heard of lately; a standby speaks up once a lease."""
+    return [one for one in leadership.standbys if leadership.now - one.seen_at < STANDBY_FRESH]
+
+
+def _leadership_document(leadership: LeaseView) -> dict[str, Any]:
+    return {
+        "owner": leadership.owner,
+        "fence": leadership.fence,
+        "until": leadership.until,
+        "standbys": [
+            {"owner": one.owner, "able": one.able, "seenAt": one.seen_at}
+            for one in fresh_standbys(leadership)
+        ],
+    }
 
 
 def _status_document(counts: StoreCounts, head_entry: InboxEntry | None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from msgexchange.flight.events import EventType, Target
 from msgexchange.flight.state import FlightState, Json
 from msgexchange.ids import EventId, Flid, Identity, MailboxId
 from msgexchange.lifecycle.states import ErrorClass, EventState, InboxEntry, MessageState
+from msgexchange.ports.leader import LeaseView
 from msgexchange.ports.pump import MetaColumns
 
 
@@ -133,6 +134,8 @@ class Reads(Protocol):
     def dead(self, *, limit: int) -> Sequence[DeadView]: ...
 
     def counts(self) -> StoreCounts: ...
+
+    def leadership(self) -> LeaseView: ...
 
     def probe(self) -> None:
         """Cheapest round trip; raises ``Unavailable``."""

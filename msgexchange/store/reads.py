@@ -10,10 +10,11 @@ from sqlalchemy import Date, Select, String, bindparam, select
 from msgexchange.flight.state import FlightState, Json
 from msgexchange.ids import Flid, MailboxId
 from msgexchange.lifecycle.states import InboxEntry
-from msgexchange.ports import ChangeView, DeadView, MessageView, StoreCounts
+from msgexchange.ports import ChangeView, DeadView, LeaseView, MessageView, StoreCounts
 from msgexchange.store import message_views
 from msgexchange.store.counts import counts
 from msgexchange.store.flights import Flights
+from msgexchange.store.leader import Leader
 from msgexchange.store.messages import HEADS, inbox_entry
 from msgexchange.store.sessions import Sessions
 from msgexchange.store.tables import FLID_CHARS, STORE_ROW, flight_change, flight_schd, store_info
@@ -52,8 +53,9 @@ _PROBE = select(store_info.c.generation).where(store_info.c.name == STORE_ROW)
 class StoreReads:
     """The ``Reads`` of the own database."""
 
-    def __init__(self, sessions: Sessions, flights: Flights) -> None:
+    def __init__(self, sessions: Sessions, flights: Flights, leader: Leader) -> None:
         self._sessions = sessions
+        self._leader = leader
         self._flights = flights
 
     def flight(self, flid: Flid) -> FlightState | None:
@@ -98,6 +100,9 @@ class StoreReads:
     def counts(self) -> StoreCounts:
         with self._sessions.read() as connection:
             return counts(connection)
+
+    def leadership(self) -> LeaseView:
+        return self._leader.look()
 
     def probe(self) -> None:
         with self._sessions.look() as connection:

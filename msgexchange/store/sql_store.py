@@ -55,7 +55,7 @@ class SqlStore:
         self.schd = Schd(sessions, form, events)
         lease_sessions = sessions if lease_engine is None else Sessions(lease_engine)
         self.leader = Leader(lease_sessions, dialect=engine.dialect.name)
-        self.reads = StoreReads(sessions, statements.flights)
+        self.reads = StoreReads(sessions, statements.flights, self.leader)
         self.evidence = StoreEvidence(sessions, statements.flights)
 
     def holds_data(self) -> bool:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -21,14 +22,16 @@ ANSWER_TIMEOUT_S = 30
 class Site:
     """One ``run.py serve`` with its own data folder and a free port."""
 
-    def __init__(self, data_dir: Path, settings: Mapping[str, str]) -> None:
+    def __init__(self, data_dir: Path, settings: Mapping[str, str], name: str = "serve") -> None:
         self.data_dir = data_dir
+        self.name = name
         self._environment = {
             **{k: v for k, v in os.environ.items() if not k.startswith("MSGEXCHANGE_")},
             "MSGEXCHANGE_HTTP__PORT": "0",
             **settings,
         }
         self._process: subprocess.Popen[bytes] | None = None
+        self._log_from = 0
 
     @property
     def pid(self) -> int:
@@ -37,12 +40,12 @@ class Site:
 
     @property
     def log(self) -> str:
-        return (self.data_dir / "serve.log").read_text(errors="replace")
+        return (self.data_dir / f"{self.name}.log").read_text(errors="replace")
 
     def start(self) -> None:
         self.data_dir.mkdir(parents=True, exist_ok=True)
-        (self.data_dir / "http.url").unlink(missing_ok=True)
-        with (self.data_dir / "serve.log").open("ab") as log:
+        self._log_from = len(self.log) if (self.data_dir / f"{self.name}.log").exists() else 0
+        with (self.data_dir / f"{self.name}.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, str(ROOT / "run.py"), "--data-dir", str(self.data_dir), "serve"],
                 env=self._environment,
@@ -56,15 +59,19 @@ class Site:
         assert self._process is not None
         if self._process.poll() is not None:
             raise AssertionError(f"it ended with {self._process.returncode}:\n{self.log}")
-        if not (self.data_dir / "http.url").is_file():
+        if self._announced() is None:
             return False
         status, _ = self.get("/health/ready")
         return status == 200
 
+    def terminate(self) -> None:
+        """SIGTERM, and go on at once."""
+        os.kill(self.pid, signal.SIGTERM)
+
     def stop(self) -> int:
         """SIGTERM and the exit status."""
         assert self._process is not None
-        self._process.send_signal(signal.SIGTERM)
+        self.terminate()
         status = self._process.wait(timeout=30)
         self._process = None
         return status
@@ -75,6 +82,24 @@ class Site:
             self._process.kill()
             self._process.wait(timeout=30)
             self._process = None
+
+    def freeze(self) -> None:
+        """SIGSTOP: it holds what it holds, and does nothing."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def wake(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+    @property
+    def runs(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def exit_status(self, timeout_s: float = 30) -> int:
+        """Wait for a process that ends by itself."""
+        assert self._process is not None
+        status = self._process.wait(timeout=timeout_s)
+        self._process = None
+        return status
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Another command of run.py on the same data folder and settings."""
@@ -90,7 +115,14 @@ class Site:
 
     @property
     def url(self) -> str:
-        return (self.data_dir / "http.url").read_text().strip()
+        url = self._announced()
+        assert url is not None, self.log
+        return url
+
+    def _announced(self) -> str | None:
+        """The address in the log of this start; ``http.url`` may be another process's."""
+        said = re.search(r"^http    (\S+)$", self.log[self._log_from :], re.MULTILINE)
+        return said[1] if said else None
 
     def get(self, path: str) -> tuple[int, Any]:
         """Status and decoded JSON body."""

@@ -10,12 +10,13 @@ from prometheus_client import CollectorRegistry, Counter
 
 from msgexchange.flight.events import EventType, Target
 from msgexchange.flight.state import FlightState, FlightStatus
-from msgexchange.ids import EventId, Flid, Identity, MailboxId
+from msgexchange.ids import EventId, Fence, Flid, Identity, MailboxId
 from msgexchange.lifecycle.states import EventState, InboxEntry, MessageState
 from msgexchange.ports import (
     ChangeView,
     DeadView,
     EventView,
+    LeaseView,
     MessageView,
     MetaColumns,
     StoreCounts,
@@ -157,6 +158,10 @@ class MemoryReads:
 
     def counts(self) -> StoreCounts:
         raise AssertionError("not asked for by any call")
+
+    def leadership(self) -> LeaseView:
+        self._answer()
+        return LeaseView(fence=Fence(3), owner="a", until=T0, now=T0)
 
     def probe(self) -> None:
         raise AssertionError("not asked for by any call")
