@@ -115,6 +115,7 @@ class Serving:
             fence=fence,
             info=self._info,
             ring=self.candidacy.ring,
+            green_at_s=lambda dependency: self.candidacy.probes[dependency].green_at_s,
         )
 
     def _check_site(self) -> None:

@@ -26,7 +26,7 @@ from msgexchange.pipeline.ingest import Ingest, IngestRules
 from msgexchange.pipeline.process import Pump, PumpBounds
 from msgexchange.pipeline.publish_flights import SchdFlush
 from msgexchange.pipeline.step import Step
-from msgexchange.ports import StoreInfo, Telemetry
+from msgexchange.ports import Dependency, StoreInfo, Telemetry
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,7 @@ class Steps:
         fence: Fence,
         info: StoreInfo,
         ring: Callable[..., None],
+        green_at_s: Callable[[Dependency], float],
     ) -> None:
         self._settings = settings
         self._adapters = adapters
@@ -59,6 +60,7 @@ class Steps:
         self._fence = fence
         self._info = info
         self._ring = ring
+        self._green_at_s = green_at_s
         self._flushes = 0
         pipeline = settings.pipeline
         self._backoff = Backoff(pipeline.backoff, pipeline.backoff_cap)
@@ -118,6 +120,7 @@ class Steps:
             telemetry=self._telemetry,
             marks=settings.profile is not Profile.SHADOW,
             wake_delivery=partial(self._ring, "dispatcher-msg"),
+            green_at_s=self._green_at_s,
         )
         return Opened(pump, resumed=pump.resumed)
 

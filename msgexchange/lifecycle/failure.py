@@ -17,6 +17,10 @@ class FailurePolicy:
     head_deadline: timedelta = timedelta(minutes=10)
 
 
+CRASHES_MAX = 5
+"""A message that was being worked on when so many processes ended is dead (spec 3.3)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Retry:
     """FAILED: the message keeps the head and runs again at ``next_attempt_at``."""
@@ -46,5 +50,17 @@ def charge(
     attempts = entry.attempts + 1
     overdue = attempts > 1 and now - started_at >= policy.head_deadline
     if hopeless or overdue or attempts >= policy.attempts_max:
+        return Exhaust(attempts)
+    return Retry(attempts, now + policy.backoff.after(attempts))
+
+
+def charge_crash(
+    entry: InboxEntry, *, crashes: int, now: datetime, policy: FailurePolicy
+) -> Charge:
+    """One more process ended while it worked on ``entry``, the ``crashes``-th; no other failure
+    counts towards this limit.
+    """
+    attempts = entry.attempts + 1
+    if crashes >= CRASHES_MAX:
         return Exhaust(attempts)
     return Retry(attempts, now + policy.backoff.after(attempts))

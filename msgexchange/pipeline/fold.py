@@ -40,7 +40,7 @@ from msgexchange.lifecycle.identity import (
     identity_of,
 )
 from msgexchange.lifecycle.states import ErrorClass, MessageState
-from msgexchange.pipeline.incoming import Broken, Incoming
+from msgexchange.pipeline.incoming import Broken, Crashed, Incoming
 from msgexchange.pipeline.outcome import Results
 from msgexchange.ports import (
     Batch,
@@ -121,6 +121,8 @@ class Fold:
                 results.die(incoming, ErrorClass.MALFORMED, reason)
             case Broken(reason):
                 return results.fail(incoming, ErrorClass.INFRA, reason)
+            case Crashed(reason, crashes):
+                return results.crash(incoming, reason, crashes)
             case Message() as message:
                 if not self._take_message(incoming, message):
                     return False

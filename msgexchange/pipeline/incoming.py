@@ -20,13 +20,21 @@ class Broken:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Crashed:
+    """A process ended while it worked on the message, for the ``crashes``-th time: charged."""
+
+    reason: str
+    crashes: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incoming:
     """One claimed message: its inbox entry, its raw text, and what decoding made of it."""
 
     entry: InboxEntry
     text: str | None
-    judged: Decoded | Broken | TextMissing
+    judged: Decoded | Broken | Crashed | TextMissing
     identity: Identity | None = None
     taken_over_from: MailboxId | None = None
     note: str | None = None

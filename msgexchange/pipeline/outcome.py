@@ -6,7 +6,14 @@ from datetime import datetime
 from typing import assert_never
 
 from msgexchange.ids import MailboxId
-from msgexchange.lifecycle.failure import Exhaust, FailurePolicy, Retry, charge
+from msgexchange.lifecycle.failure import (
+    Charge,
+    Exhaust,
+    FailurePolicy,
+    Retry,
+    charge,
+    charge_crash,
+)
 from msgexchange.lifecycle.identity import Holder
 from msgexchange.lifecycle.states import ErrorClass, MessageState
 from msgexchange.pipeline.incoming import Incoming
@@ -67,15 +74,27 @@ class Results:
         if self.messages:
             return False
         entry = incoming.entry
-        message = incoming.message
-        kind = (message.meta.type, message.meta.styp) if message else None
         verdict = charge(
             entry,
             started_at=entry.processing_started_at or self._started_at,
             now=self._now,
             policy=self._policy,
-            hopeless=error_class in CURABLE_BY_CATALOGUE and kind in self._hopeless,
+            hopeless=error_class in CURABLE_BY_CATALOGUE and _kind(incoming) in self._hopeless,
         )
+        self._charge(incoming, error_class, reason, verdict)
+        return True
+
+    def crash(self, incoming: Incoming, reason: str, crashes: int) -> bool:
+        """The charged failure of a message under which a process ended for the n-th time."""
+        if self.messages:
+            return False
+        verdict = charge_crash(incoming.entry, crashes=crashes, now=self._now, policy=self._policy)
+        self._charge(incoming, ErrorClass.CRASH, reason, verdict)
+        return True
+
+    def _charge(
+        self, incoming: Incoming, error_class: ErrorClass, reason: str, verdict: Charge
+    ) -> None:
         match verdict:
             case Retry(attempts, next_attempt_at):
                 self._add(
@@ -96,11 +115,11 @@ class Results:
                     error=reason,
                     attempts=attempts,
                 )
+                kind = _kind(incoming)
                 if kind is not None and error_class in CURABLE_BY_CATALOGUE:
                     self.exhausted_kinds.append(kind)
             case _:
                 assert_never(verdict)
-        return True
 
     def _held_here(self, holder: MailboxId | None) -> bool:
         """True when the holder of a taken-over identity is of this batch; it gives it up here."""
@@ -150,6 +169,11 @@ class Results:
                 digest=incoming.digest,
             )
         )
+
+
+def _kind(incoming: Incoming) -> tuple[str, str] | None:
+    message = incoming.message
+    return (message.meta.type, message.meta.styp) if message else None
 
 
 def _meta_columns(incoming: Incoming) -> MetaColumns:

@@ -10,17 +10,20 @@ from msgexchange.ids import Fence, Identity, MailboxId
 from msgexchange.lifecycle.head_of_line import Idle, WaitUntil, Work, next_step
 from msgexchange.lifecycle.identity import identity_of
 from msgexchange.lifecycle.states import TERMINAL, InboxEntry, MessageState
+from msgexchange.pipeline.attempt import LOSSES_CHARGED, CarefulStart, Losses
 from msgexchange.pipeline.fold import Fold, PumpRules, View
-from msgexchange.pipeline.incoming import Broken, Decode, Incoming, judge, within
+from msgexchange.pipeline.incoming import Broken, Crashed, Decode, Incoming, judge, within
 from msgexchange.pipeline.step import NOW, PauseS
 from msgexchange.ports import (
     Batch,
+    Dependency,
     Fenced,
     HeadsMoved,
     Mailbox,
     MarkOutcome,
     MessageFault,
     MessageResult,
+    PortError,
     PumpStore,
     PumpTransaction,
     RetryNow,
@@ -63,6 +66,7 @@ class Pump:
         telemetry: Telemetry,
         marks: bool,
         wake_delivery: Callable[[], None],
+        green_at_s: Callable[[Dependency], float] = lambda _dependency: float("-inf"),
     ) -> None:
         self._store = store
         self._mailbox = mailbox
@@ -78,14 +82,17 @@ class Pump:
         self._marked: dict[MailboxId, MarkOutcome] = {}
         self._outage = timedelta()
         self._duplicates_run = 0
+        self._careful = CarefulStart(store, clock, fence)
+        self._losses = Losses(clock, green_at_s)
 
     def step(self) -> PauseS:
         now = self._clock.now()
-        heads = self._store.heads(self._batch)
+        heads = self._store.heads(1 if self._careful.on else self._batch)
         self._grow(len(heads))
         step = next_step(heads, now=now, text_bytes_max=self._bounds.batch_text_bytes_max)
         match step:
             case Idle():
+                self._careful.over()
                 self._confirm_marks()
                 return self._bounds.idle_poll.total_seconds()
             case WaitUntil(_, at):
@@ -93,9 +100,11 @@ class Pump:
                 return max((at - now).total_seconds(), 0.001)
             case Work(entries):
                 try:
-                    self._work(entries, started_at=now)
+                    self._begin(entries, started_at=now)
                 except HeadsMoved as moved:
                     self._telemetry.log("pump.heads-moved", reason=str(moved))
+                except Unavailable as outage:
+                    self._lost(entries, outage, started_at=now)
                 return NOW
 
     def resumed(self, pause: timedelta) -> None:
@@ -107,6 +116,48 @@ class Pump:
         self._batch = (
             min(self._batch * 2, self._bounds.batch_max) if full else self._bounds.batch_min
         )
+
+    def _begin(self, entries: Sequence[InboxEntry], *, started_at: datetime) -> None:
+        if not self._careful.on:
+            self._work(entries, started_at=started_at)
+            return
+        head = entries[0]
+        crashed = self._careful.crashed(head.message_id)
+        if crashed is not None:
+            text = self._mailbox.texts([head.message_id], bytes_max=self._bounds.text_bytes_max)
+            self._charge(head, crashed, text.get(head.message_id), started_at)
+            self._careful.charged()
+            return
+        self._careful.begin(head.message_id)
+        try:
+            self._work(entries[:1], started_at=started_at)
+        except PortError:
+            self._careful.interrupted()
+            raise
+        self._careful.committed()
+
+    def _lost(
+        self, entries: Sequence[InboxEntry], outage: Unavailable, *, started_at: datetime
+    ) -> None:
+        """Raise ``outage`` again, or charge the head that loses connections again and again."""
+        head = entries[0]
+        self._careful.again(len(entries))
+        if not self._losses.lost(head.message_id, outage.dependency):
+            raise outage
+        reason = f"the connection was lost {LOSSES_CHARGED} times on this message: {outage}"
+        self._charge(head, Broken(reason), None, started_at)
+        self._losses.charged()
+
+    def _charge(
+        self,
+        head: InboxEntry,
+        against: Broken | Crashed,
+        text: Text | None,
+        started_at: datetime,
+    ) -> None:
+        """Hold a failure against the head alone, without decoding it."""
+        kept = text if isinstance(text, str) else None
+        self._commit([Incoming(entry=head, text=kept, judged=against)], started_at)
 
     def _work(self, entries: Sequence[InboxEntry], *, started_at: datetime) -> None:
         readable = [
@@ -173,7 +224,11 @@ class Pump:
             for one in incoming:
                 if not self._take(fold, one):
                     break
-            batch = replace(self._with_intents(fold.batch()), marked=marked)
+            batch = replace(
+                self._with_intents(fold.batch()),
+                marked=marked,
+                closes_attempt=self._careful.on,
+            )
             transaction.commit_batch(batch, now=now, codec_version=self._rules.codec_version)
         for id_ in marked:
             self._marked.pop(id_, None)

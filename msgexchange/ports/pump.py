@@ -109,6 +109,17 @@ class Batch:
     """(TYPE, STYP) that died as UNSUPPORTED or CODEC_ERROR under this codec version."""
     marked: Mapping[MailboxId, MarkOutcome] = field(default_factory=dict)
     """Marks confirmed since the last commit ride along."""
+    closes_attempt: bool = False
+    """The open-attempt mark ends with this commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAttempt:
+    """The message a pump was working on when it ended, and how often that was so before."""
+
+    message_id: MailboxId
+    fence: Fence
+    crashes: int
 
 
 class PumpTransaction(Protocol):
@@ -145,6 +156,18 @@ class PumpStore(Protocol):
         ...
 
     def transaction(self, fence: Fence) -> AbstractContextManager[PumpTransaction]: ...
+
+    def open_attempt(self, fence: Fence, message_id: MailboxId, *, now: datetime) -> None:
+        """Durably say, before its decoding, which message is being worked on."""
+        ...
+
+    def close_attempt(self, fence: Fence) -> None:
+        """The attempt ended without an outcome, but not by the end of the process."""
+        ...
+
+    def found_attempt(self) -> OpenAttempt | None:
+        """What an earlier pump left open."""
+        ...
 
     def record_marks(self, marked: Mapping[MailboxId, MarkOutcome], *, now: datetime) -> None:
         """BACKFILL_AT for done marks; the sweep retries the rest."""

@@ -27,9 +27,11 @@ from msgexchange.ports import (
     ChangeRow,
     MarkOutcome,
     MessageResult,
+    OpenAttempt,
     PumpTransaction,
     SnapshotEntry,
 )
+from msgexchange.store import attempts
 from msgexchange.store.bulk import Bulk
 from msgexchange.store.flight_rows import Strays
 from msgexchange.store.flights import Flights
@@ -103,6 +105,18 @@ class Pump:
         with leader_transaction(self._sessions, fence) as connection:
             yield _Transaction(connection, HeldWriter.lock(connection), self._run)
 
+    def open_attempt(self, fence: Fence, message_id: MailboxId, *, now: datetime) -> None:
+        with leader_transaction(self._sessions, fence) as connection:
+            attempts.begin(connection, fence, message_id, now=now)
+
+    def close_attempt(self, fence: Fence) -> None:
+        with leader_transaction(self._sessions, fence) as connection:
+            attempts.close(connection)
+
+    def found_attempt(self) -> OpenAttempt | None:
+        with self._sessions.look() as connection:
+            return attempts.found(connection)
+
     def record_marks(self, marked: Mapping[MailboxId, MarkOutcome], *, now: datetime) -> None:
         with self._sessions.write() as connection:
             self._run.marks.record(connection, marked, now=now)
@@ -171,6 +185,8 @@ class _Transaction:
         self._remember_plans(batch.plan_days)
         self._remember_kinds(batch.exhausted_kinds, codec_version)
         run.marks.record(connection, batch.marked, now=now)
+        if batch.closes_attempt:
+            attempts.close(connection)
 
     def _keep_texts(self, results: Sequence[MessageResult], now: datetime) -> None:
         kept = [result for result in results if result.dead_text is not None]

@@ -22,8 +22,15 @@ ANSWER_TIMEOUT_S = 30
 class Site:
     """One ``run.py serve`` with its own data folder and a free port."""
 
-    def __init__(self, data_dir: Path, settings: Mapping[str, str], name: str = "serve") -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        settings: Mapping[str, str],
+        name: str = "serve",
+        script: Path = ROOT / "run.py",
+    ) -> None:
         self.data_dir = data_dir
+        self._script = script
         self.name = name
         self._environment = {
             **{k: v for k, v in os.environ.items() if not k.startswith("MSGEXCHANGE_")},
@@ -47,7 +54,7 @@ class Site:
         self._log_from = len(self.log) if (self.data_dir / f"{self.name}.log").exists() else 0
         with (self.data_dir / f"{self.name}.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, str(ROOT / "run.py"), "--data-dir", str(self.data_dir), "serve"],
+                [sys.executable, str(self._script), "--data-dir", str(self.data_dir), "serve"],
                 env=self._environment,
                 stdout=log,
                 stderr=log,
