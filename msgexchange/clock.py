@@ -1,6 +1,7 @@
 """Time as the shell sees it; the only module that may read a clock or sleep."""
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
@@ -28,17 +29,34 @@ class SystemClock:
 
 
 class AnchoredClock:
-    """Database time, read once and carried on by the monotonic clock (spec 6.1, Time).
+    """Database time, read now and then and carried on by the monotonic clock (spec 6.1, Time).
 
     A jump of this host's wall clock therefore moves no deadline and no lease.
     """
 
-    def __init__(self, database_now: datetime) -> None:
-        self._anchor = database_now.astimezone(UTC)
-        self._anchored_at_s = time.monotonic()
+    def __init__(
+        self, database_now: datetime, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._monotonic = monotonic
+        moment = database_now.astimezone(UTC)
+        self._anchor = (moment, monotonic(), moment)
 
     def now(self) -> datetime:
-        return self._anchor + timedelta(seconds=time.monotonic() - self._anchored_at_s)
+        moment, anchored_at_s, floor = self._anchor
+        return max(moment + timedelta(seconds=self._monotonic() - anchored_at_s), floor)
+
+    def at(self, monotonic_s: float) -> datetime:
+        """What the last reading makes of that moment of the monotonic clock."""
+        moment, anchored_at_s, _ = self._anchor
+        return moment + timedelta(seconds=monotonic_s - anchored_at_s)
+
+    def anchor(self, database_now: datetime, at_s: float, *, jump: bool = False) -> None:
+        """From now on carry on from this reading, taken at ``at_s``; for one thread alone.
+
+        A clock that was fast stands still until time has caught up, unless this is a ``jump``.
+        """
+        moment = database_now.astimezone(UTC)
+        self._anchor = (moment, at_s, moment if jump else self.now())
 
     def monotonic(self) -> float:
-        return time.monotonic()
+        return self._monotonic()

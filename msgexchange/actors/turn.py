@@ -133,5 +133,9 @@ class LeadershipActor(TurnActor):
     """Takes, renews and gives back the lease (spec 6.1); never waits for the others."""
 
 
+class TimeActor(TurnActor):
+    """Follows the database's clock (spec 6.1, Time)."""
+
+
 class ProbeActor(TurnActor):
     """Probes one dependency while somebody waits for it (spec 3.3)."""

@@ -9,15 +9,16 @@ import pykka
 from msgexchange.actors.alarm import Alarm
 from msgexchange.actors.pulse import Pulse
 from msgexchange.actors.supervisor import Member, Role, SupervisorActor
-from msgexchange.actors.turn import LeadershipActor, ProbeActor, TurnActor
+from msgexchange.actors.turn import LeadershipActor, ProbeActor, TimeActor, TurnActor
 from msgexchange.app.runtime import GuardedStep, Runtime
 from msgexchange.app.steps import Steps
-from msgexchange.clock import Clock, sleep
+from msgexchange.clock import AnchoredClock, Clock, sleep
 from msgexchange.config import Settings
 from msgexchange.ids import Fence
 from msgexchange.lifecycle.breaker import Breaker
 from msgexchange.lifecycle.leadership import LeasePolicy
 from msgexchange.lifecycle.supervision import RestartPolicy
+from msgexchange.pipeline.database_time import DatabaseTime
 from msgexchange.pipeline.leadership import Leadership, Right
 from msgexchange.pipeline.probe import DependencyProbe
 from msgexchange.pipeline.step import Step
@@ -46,7 +47,7 @@ class Candidacy:
         store: LeaderStore,
         open_steps: OpenSteps,
         calls: Mapping[Dependency, Callable[[], object]],
-        clock: Clock,
+        clock: AnchoredClock,
         telemetry: Telemetry,
         took_over: Callable[[], None],
     ) -> None:
@@ -83,6 +84,7 @@ class Candidacy:
                 _member(f"probe-{dependency.value}", ProbeActor, probe, clock)
                 for dependency, probe in self.probes.items()
             ),
+            _member("database-time", TimeActor, self._database_time(store, clock), clock),
             _member("leadership", LeadershipActor, self.leadership, clock),
         ]
         self._alarm = Alarm(clock)
@@ -148,6 +150,15 @@ class Candidacy:
         )
         self.runtime.start()
         self._took_over()
+
+    def _database_time(self, store: LeaderStore, clock: AnchoredClock) -> DatabaseTime:
+        return DatabaseTime(
+            store=store,
+            clock=clock,
+            telemetry=self._telemetry,
+            fence=lambda: self.leadership.fence,
+            shifted=lambda: self.ring("pump", "dispatcher-msg", "schd-flush"),
+        )
 
     def _is_waited_for(self, dependency: Dependency) -> bool:
         return any(b.dependency == dependency.value for b in self.breakers().values())

@@ -19,7 +19,7 @@ from msgexchange.app.adapters import Adapters, make_data_dir, open_adapters
 from msgexchange.app.candidacy import Candidacy
 from msgexchange.app.health import HealthWatch
 from msgexchange.app.steps import Steps
-from msgexchange.clock import AnchoredClock, Clock
+from msgexchange.clock import AnchoredClock
 from msgexchange.config import Profile, Settings
 from msgexchange.config.runtime import LogFormat
 from msgexchange.flight.events import Target
@@ -60,7 +60,7 @@ class Serving:
         )
         self.owner = _owner()
         self.adapters: Adapters = open_adapters(settings, owner=self.owner)
-        self.clock: Clock = AnchoredClock(self.adapters.store.leader.database_now())
+        self.clock = AnchoredClock(self.adapters.store.leader.database_now())
         self.journal = Journal(self._instruments, self.clock)
         self.registry.register(StoreGauges(self.adapters.store.reads.counts, self.clock))
         self._info = self.adapters.store.leader.info()

@@ -67,6 +67,12 @@ class LeaderStore(Protocol):
 
     def look(self) -> LeaseView: ...
 
+    def shift_deadlines(self, fence: Fence, by: timedelta) -> int:
+        """Move when failed messages and events run again, and when the former first ran; how
+        many rows there were. ``Fenced`` if another process leads.
+        """
+        ...
+
     def database_now(self) -> datetime:
         """The database's clock, aware UTC."""
         ...

@@ -24,6 +24,7 @@ from sqlalchemy import (
 
 from msgexchange.ids import Fence
 from msgexchange.ports import LeaseView, Standby, StoreInfo
+from msgexchange.store import deadlines
 from msgexchange.store.engine import session_name
 from msgexchange.store.sessions import Sessions
 from msgexchange.store.tables import (
@@ -34,6 +35,7 @@ from msgexchange.store.tables import (
     standby,
     store_info,
 )
+from msgexchange.store.transaction import leader_transaction
 
 STANDBY_KEPT = timedelta(hours=1)
 """How long the row of a standby that went away without a word is kept."""
@@ -147,6 +149,10 @@ class Leader:
             now=now,
             standbys=standbys,
         )
+
+    def shift_deadlines(self, fence: Fence, by: timedelta) -> int:
+        with leader_transaction(self._sessions, fence) as connection:
+            return deadlines.shift(connection, by)
 
     def database_now(self) -> datetime:
         with self._sessions.look() as connection:

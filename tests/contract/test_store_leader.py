@@ -4,12 +4,12 @@ from datetime import timedelta
 
 import pytest
 from sqlalchemy import text
-from store_builders import later, lead, receive, result
+from store_builders import append, event, later, lead, receive, result
 
 from msgexchange.codec.catalogue_file import default_catalogue
-from msgexchange.ids import Fence, MailboxId
+from msgexchange.ids import EventId, Fence, MailboxId
 from msgexchange.lifecycle.states import ErrorClass, MessageState
-from msgexchange.ports import Batch, Fenced, Unavailable
+from msgexchange.ports import Batch, EventFailure, Fenced, Unavailable
 from msgexchange.store.engine import LEASE_WAITS, open_engine
 from msgexchange.store.sql_store import SqlStore
 
@@ -142,3 +142,33 @@ def test_an_overtaken_leader_cannot_open_an_attempt(store: SqlStore) -> None:
     lead(store, "b")
     with pytest.raises(Fenced):
         store.pump.open_attempt(Fence(stale), MailboxId(1), now=later(1))
+
+
+def test_only_what_backs_off_is_shifted(store: SqlStore) -> None:
+    fence = lead(store)
+    receive(store, 1, 2)
+    failed = result(
+        1,
+        MessageState.FAILED,
+        error_class=ErrorClass.INFRA,
+        last_cause=ErrorClass.INFRA,
+        attempts=1,
+        next_attempt_at=later(30),
+    )
+    with store.pump.transaction(fence) as transaction:
+        transaction.commit_batch(Batch(messages=[failed]), now=later(2), codec_version="1")
+    append(store, fence, event(), event("2"))
+    store.schd.charge(
+        fence,
+        EventFailure(EventId(1), attempts=1, next_attempt_at=later(60), error="too large"),
+        now=later(3),
+    )
+    assert store.leader.shift_deadlines(fence, timedelta(minutes=-15)) == 2
+    [head, second] = store.pump.heads(2)
+    assert head.next_attempt_at == later(30 - 900)
+    assert head.processing_started_at == later(-900)
+    assert second.next_attempt_at is None
+    assert store.schd.next_due() == later(60 - 900)
+    lead(store, "b")
+    with pytest.raises(Fenced):
+        store.leader.shift_deadlines(fence, timedelta(minutes=15))

@@ -20,6 +20,7 @@ class MemoryLease:
     fence: int = 0
     standbys: dict[str, Standby] = field(default_factory=dict)
     down: bool = False
+    shifts: list[timedelta] = field(default_factory=list)
     on_call: Callable[[], None] = lambda: None
 
     def info(self) -> StoreInfo:
@@ -62,6 +63,11 @@ class MemoryLease:
             now=self.clock.now(),
             standbys=list(self.standbys.values()),
         )
+
+    def shift_deadlines(self, fence: Fence, by: timedelta) -> int:
+        self._call()
+        self.shifts.append(by)
+        return 0
 
     def database_now(self) -> datetime:
         return self.clock.now()
