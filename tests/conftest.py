@@ -6,4 +6,5 @@ pytest_plugins = [
     "servers.postgres",
     "servers.production",
     "servers.stores",
+    "servers.airport",
 ]

@@ -103,6 +103,8 @@ class SupervisorActor(pykka.ThreadingActor):
     def stop_members(self, timeout_s: float) -> bool:
         """Stop all in reverse order of start; False if one did not end in time."""
         self._stopping = True
+        # Whoever is stopped for being stuck is told and dumped before nobody looks any more.
+        self._inspect()
         ended = True
         deadline_s = self._clock.monotonic() + timeout_s
         for member in reversed(self._members):

@@ -6,16 +6,13 @@ MSGEXCHANGE_SOAK=50 repeats the kills and freezes so often.
 import json
 import logging
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
-import psycopg
-import pymysql
 import pytest
-from sqlalchemy import URL
 
 from factories import plan, status
 from msgexchange.clock import sleep
+from servers.airport import Airport, Store, everything_is_through
 from servers.pair import Pair, leadership, running_pair
 from servers.postgres import PostgresServer
 from servers.production import Environment
@@ -34,84 +31,17 @@ LEASE_S = 5.0
 TAKE_OVER_S_MAX = LEASE_S + 2.0
 
 
-class Airport:
-    """Writes the mailbox as its owner does, and knows what must come of it."""
-
-    def __init__(self, url: URL) -> None:
-        self._connection = pymysql.connect(
-            host=url.host, port=url.port or 3306, user=url.username, database=url.database
-        )
-        self._seqn = 0
-        self.write(plan("1", "2"))
-
-    def write(self, text: str) -> None:
-        with self._connection.cursor() as cursor:
-            cursor.execute(
-                "INSERT INTO CMINMSGS (MSG_TEXT, RECV_TIME) VALUES (%s, NOW(3))", (text,)
-            )
-        self._connection.commit()
-
-    def change(self, count: int) -> None:
-        """So many changes that all differ."""
-        for _ in range(count):
-            self._seqn += 1
-            self.write(status(str(1 + self._seqn % 2), f"S{self._seqn}", seqn=100 + self._seqn))
-
-    def unmarked(self) -> int:
-        with self._connection.cursor() as cursor:
-            cursor.execute("SELECT COUNT(*) FROM CMINMSGS WHERE PROC_FLAG <> 'Y'")
-            row = cursor.fetchone()
-        self._connection.commit()
-        assert row is not None
-        return int(row[0])
-
-    def close(self) -> None:
-        self._connection.close()
-
-
-@pytest.fixture
-def airport(owned_mailbox: URL) -> Iterator[Airport]:
-    airport = Airport(owned_mailbox)
-    yield airport
-    airport.close()
-
-
-@pytest.fixture
-def settings(production_settings: Environment) -> Environment:
-    return {**production_settings, "MSGEXCHANGE_SCHD__FLUSH_PERIOD": "300 ms"}
-
-
-@pytest.fixture
-def store(settings: Environment) -> Iterator["psycopg.Connection[tuple[object, ...]]"]:
-    dsn = settings["MSGEXCHANGE_STORE__URL"].replace("postgresql+psycopg:", "postgresql:")
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        yield connection
-
-
 def tell(what: str, took_s: list[float]) -> None:
     """For a person who runs it with --log-cli-level=INFO."""
     worst, middle = max(took_s), sorted(took_s)[len(took_s) // 2]
     LOG.info("%s, %d times: median %.2f s, longest %.2f s", what, len(took_s), middle, worst)
 
 
-def everything_is_through(site: Site, airport: Airport) -> None:
-    site.wait_until(lambda: airport.unmarked() == 0, "every row is marked")
-
-    def drained() -> bool:
-        seen = json.loads(site.run("status", "--json").stdout)
-        waiting = [line for line in seen["events"] if line["state"] == "PENDING"]
-        return seen["head"] is None and not waiting and not seen["unmarked"]
-
-    site.wait_until(drained, "every event is out")
-    verified = site.run("verify", "--kafka", "--json")
-    assert json.loads(verified.stdout)["clean"], verified.stdout
-
-
 def test_a_killed_leader_is_replaced_within_lease_and_two_seconds(
-    tmp_path: Path, settings: Environment, airport: Airport
+    tmp_path: Path, real_settings: Environment, airport: Airport
 ) -> None:
     took_s = []
-    with running_pair(tmp_path, settings) as pair:
+    with running_pair(tmp_path, real_settings) as pair:
         for _ in range(TIMES):
             leader = pair.leader()
             [standby] = pair.others(leader)
@@ -128,37 +58,35 @@ def test_a_killed_leader_is_replaced_within_lease_and_two_seconds(
 
 def test_a_leader_that_sleeps_past_its_lease_commits_nothing_after_it_wakes(
     tmp_path: Path,
-    settings: Environment,
+    real_settings: Environment,
     airport: Airport,
-    store: "psycopg.Connection[tuple[object, ...]]",
+    store_access: Store,
 ) -> None:
     """Every second time it is frozen in the middle of the pump's transaction."""
     took_s = []
-    with running_pair(tmp_path, settings) as pair:
+    with running_pair(tmp_path, real_settings) as pair:
         for turn in range(TIMES):
             leader = pair.leader()
             [standby] = pair.others(leader)
             pair.wait_for_standby(standby)
             if turn % 2 == 0:
-                freeze_inside_a_transaction(leader, airport, store)
+                freeze_inside_a_transaction(leader, airport, store_access)
             else:
                 airport.change(5)
                 leader.freeze()
             took_s.append(pair.seconds_until_another_leads(leader))
             airport.change(5)
             standby.wait_until(lambda: airport.unmarked() == 0, "the standby works")
-            before = written(store)
+            before = written(store_access)
             leader.wake()
             pair.wait_for_standby(leader)
-            assert written(store) == before
+            assert written(store_access) == before
         everything_is_through(pair.leader(), airport)
     tell("take-over after SIGSTOP", took_s)
     assert max(took_s) <= TAKE_OVER_S_MAX
 
 
-def freeze_inside_a_transaction(
-    leader: Site, airport: Airport, store: "psycopg.Connection[tuple[object, ...]]"
-) -> None:
+def freeze_inside_a_transaction(leader: Site, airport: Airport, store: Store) -> None:
     """The pump holds fence and writer row, and waits for a table while it falls asleep."""
     with store.transaction():
         store.execute("LOCK TABLE flight_change IN SHARE MODE")
@@ -167,13 +95,13 @@ def freeze_inside_a_transaction(
         leader.freeze()
 
 
-def waiting_for_locks(store: "psycopg.Connection[tuple[object, ...]]") -> int:
+def waiting_for_locks(store: Store) -> int:
     row = store.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()
     assert row is not None
     return int(str(row[0]))
 
 
-def written(store: "psycopg.Connection[tuple[object, ...]]") -> object:
+def written(store: Store) -> object:
     """Everything a pump writes, as one value."""
     return store.execute(
         "SELECT (SELECT count(*) FROM flight_change), (SELECT max(event_id) FROM msg_event), "
@@ -183,9 +111,9 @@ def written(store: "psycopg.Connection[tuple[object, ...]]") -> object:
 
 
 def test_a_leader_that_is_stopped_hands_over_within_a_second(
-    tmp_path: Path, settings: Environment, airport: Airport
+    tmp_path: Path, real_settings: Environment, airport: Airport
 ) -> None:
-    with running_pair(tmp_path, settings) as pair:
+    with running_pair(tmp_path, real_settings) as pair:
         for _ in range(2):
             leader = pair.leader()
             [standby] = pair.others(leader)
@@ -203,9 +131,9 @@ def test_a_leader_that_is_stopped_hands_over_within_a_second(
 
 
 def test_a_standby_answers_reads_takes_messages_in_and_is_ready(
-    tmp_path: Path, settings: Environment, airport: Airport
+    tmp_path: Path, real_settings: Environment, airport: Airport
 ) -> None:
-    with running_pair(tmp_path, settings) as pair:
+    with running_pair(tmp_path, real_settings) as pair:
         leader = pair.leader()
         [standby] = pair.others(leader)
         pair.wait_for_standby(standby)
@@ -226,16 +154,16 @@ def test_a_standby_answers_reads_takes_messages_in_and_is_ready(
 
 def test_a_leader_whose_sessions_are_ended_keeps_leading(
     tmp_path: Path,
-    settings: Environment,
+    real_settings: Environment,
     airport: Airport,
-    store: "psycopg.Connection[tuple[object, ...]]",
+    store_access: Store,
 ) -> None:
-    with running_pair(tmp_path, settings) as pair:
+    with running_pair(tmp_path, real_settings) as pair:
         leader = pair.leader()
         owner = leadership(leader)["owner"]
         for _ in range(5):
             airport.change(5)
-            ended = store.execute(
+            ended = store_access.execute(
                 "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
                 "WHERE application_name = %s",
                 (f"msgexchange-{owner}",),
@@ -248,10 +176,10 @@ def test_a_leader_whose_sessions_are_ended_keeps_leading(
 
 
 def test_a_database_restart_during_take_over_leaves_one_leader(
-    tmp_path: Path, settings: Environment, airport: Airport, postgres_server: PostgresServer
+    tmp_path: Path, real_settings: Environment, airport: Airport, postgres_server: PostgresServer
 ) -> None:
     """Three processes; the leader is killed, the database goes, comes back, one of two leads."""
-    with running_pair(tmp_path, settings, "abc") as pair:
+    with running_pair(tmp_path, real_settings, "abc") as pair:
         leader = pair.leader()
         leader.kill()
         sleep(LEASE_S - 0.5)
@@ -266,9 +194,9 @@ def test_a_database_restart_during_take_over_leaves_one_leader(
 
 
 def test_two_processes_share_a_folder_and_its_addresses_name_the_leader(
-    tmp_path: Path, settings: Environment, airport: Airport
+    tmp_path: Path, real_settings: Environment, airport: Airport
 ) -> None:
-    first, second = (Site(tmp_path, settings, name) for name in "ab")
+    first, second = (Site(tmp_path, real_settings, name) for name in "ab")
     try:
         first.start()
         second.start()
@@ -302,3 +230,32 @@ def test_a_second_embedded_process_on_the_same_folder_stands_by(tmp_path: Path) 
             assert second.message(int(id_))["state"] == "SUCCEEDED"
         finally:
             second.kill()
+
+
+SLOW = """
+CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN PERFORM pg_sleep(3.4); RETURN NULL; END $$;
+CREATE TRIGGER slow AFTER INSERT ON flight_change FOR EACH STATEMENT EXECUTE FUNCTION slow();
+CREATE TRIGGER slow AFTER INSERT ON msg_event FOR EACH STATEMENT EXECUTE FUNCTION slow();
+"""
+
+
+def test_a_transaction_longer_than_the_lease_keeps_leadership(
+    tmp_path: Path,
+    real_settings: Environment,
+    airport: Airport,
+    store_access: Store,
+) -> None:
+    """Two statements of 3.4 s each in one commit, with a standby that waits for its chance."""
+    with running_pair(tmp_path, real_settings) as pair:
+        leader = pair.leader()
+        leader.wait_until(lambda: airport.unmarked() == 0, "the first plan is through")
+        store_access.execute(SLOW)
+        began_s = pair.clock.monotonic()
+        airport.write(plan(*(f"L{number}" for number in range(500)), seqn=9, day="04SEP26"))
+        leader.wait_until(lambda: airport.unmarked() == 0, "the slow plan is through")
+        took_s = pair.clock.monotonic() - began_s
+        assert took_s > LEASE_S
+        assert leadership(leader)["fence"] == 1
+        store_access.execute("DROP FUNCTION slow CASCADE")
+        everything_is_through(leader, airport)
