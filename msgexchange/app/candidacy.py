@@ -29,7 +29,7 @@ PROBES_END_S_MAX = 1.0
 """Probes only read; one that hangs is left to the end of the process."""
 END_S_MAX = 10.0
 
-OpenSteps = Callable[[Fence], Steps]
+OpenSteps = Callable[[Fence, Right], Steps]
 
 
 class Candidacy:
@@ -144,7 +144,7 @@ class Candidacy:
             self._settings,
             clock=self._clock,
             telemetry=self._telemetry,
-            steps=self._open_steps(fence),
+            steps=self._open_steps(fence, right),
             right=right,
             give_up=self.give_up,
         )

@@ -26,6 +26,7 @@ from msgexchange.flight.events import Target
 from msgexchange.ids import Fence
 from msgexchange.pipeline.entry import Entry
 from msgexchange.pipeline.ingest import StartAfterMissing, begin_intake
+from msgexchange.pipeline.leadership import Right
 from msgexchange.ports import Dependency, Unavailable
 from msgexchange.telemetry.gauges import StoreGauges
 from msgexchange.telemetry.instruments import Instruments
@@ -106,13 +107,14 @@ class Serving:
         self._started = True
         self.candidacy.start()
 
-    def _open_steps(self, fence: Fence) -> Steps:
+    def _open_steps(self, fence: Fence, right: Right) -> Steps:
         return Steps(
             self.settings,
             self.adapters,
             clock=self.clock,
             telemetry=self.journal,
             fence=fence,
+            right=right,
             info=self._info,
             ring=self.candidacy.ring,
             green_at_s=lambda dependency: self.candidacy.probes[dependency].green_at_s,

@@ -23,10 +23,11 @@ from msgexchange.pipeline.delivery import DeliveryRules
 from msgexchange.pipeline.dispatch import Dispatch
 from msgexchange.pipeline.fold import PumpRules
 from msgexchange.pipeline.ingest import Ingest, IngestRules
+from msgexchange.pipeline.leadership import Right, RightfulProducer
 from msgexchange.pipeline.process import Pump, PumpBounds
 from msgexchange.pipeline.publish_flights import SchdFlush
 from msgexchange.pipeline.step import Step
-from msgexchange.ports import Dependency, StoreInfo, Telemetry
+from msgexchange.ports import Dependency, RecordProducer, StoreInfo, Telemetry
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ class Steps:
         clock: Clock,
         telemetry: Telemetry,
         fence: Fence,
+        right: Right,
         info: StoreInfo,
         ring: Callable[..., None],
         green_at_s: Callable[[Dependency], float],
@@ -58,6 +60,7 @@ class Steps:
         self._clock = clock
         self._telemetry = telemetry
         self._fence = fence
+        self._right = right
         self._info = info
         self._ring = ring
         self._green_at_s = green_at_s
@@ -150,8 +153,11 @@ class Steps:
             backoff=self._backoff,
         )
 
+    def _producer(self, topic: str) -> RecordProducer:
+        return RightfulProducer(self._adapters.open_producer(topic), self._right)
+
     def _dispatcher(self) -> Opened:
-        producer = self._adapters.open_producer(self._settings.kafka.msg_topic)
+        producer = self._producer(self._settings.kafka.msg_topic)
         return Opened(
             Dispatch(
                 target=Target.MSG,
@@ -168,7 +174,7 @@ class Steps:
         )
 
     def _schd_flush(self) -> Opened:
-        producer = self._adapters.open_producer(self._settings.kafka.schd_topic)
+        producer = self._producer(self._settings.kafka.schd_topic)
         return Opened(
             SchdFlush(
                 store=self._adapters.store.schd,

@@ -3,7 +3,7 @@
 It runs on a thread of its own and never waits for the working actors.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, assert_never
 
 from msgexchange.clock import Clock
@@ -28,7 +28,15 @@ from msgexchange.lifecycle.leadership import (
     next_move,
 )
 from msgexchange.pipeline.step import NOW, PauseS, Step
-from msgexchange.ports import LeaderStore, RetryNow, Telemetry, Unavailable
+from msgexchange.ports import (
+    Delivery,
+    LeaderStore,
+    Record,
+    RecordProducer,
+    RetryNow,
+    Telemetry,
+    Unavailable,
+)
 
 EXIT_HUNG = 70
 IDLE_WITHOUT_RIGHT_S = 1.0
@@ -62,6 +70,30 @@ class Rightful:
 
     def step(self) -> PauseS:
         return self._inner.step() if self._right.holds else IDLE_WITHOUT_RIGHT_S
+
+
+class RightfulProducer:
+    """A producer that sends only while the right to lead holds.
+
+    A process that was frozen between its look at the fence and its window must not send what
+    the next leader has overtaken meanwhile.
+    """
+
+    def __init__(self, inner: RecordProducer, right: Right) -> None:
+        self._inner = inner
+        self._right = right
+
+    def send(self, records: Sequence[Record]) -> Sequence[Delivery]:
+        """``RetryNow`` without the right: the next step begins once it is renewed."""
+        if not self._right.holds:
+            raise RetryNow("the right to lead has to be renewed first")
+        return self._inner.send(records)
+
+    def probe(self) -> None:
+        self._inner.probe()
+
+    def close(self) -> None:
+        self._inner.close()
 
 
 class Term(Protocol):

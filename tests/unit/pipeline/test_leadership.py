@@ -8,8 +8,10 @@ import pytest
 from fakes.election import MemoryLease, PaperTerm
 from fakes.manual_clock import ManualClock
 from fakes.steps import Scripted, Told, pause
+from fakes.working_site import Broker
 from msgexchange.lifecycle.leadership import LeasePolicy
-from msgexchange.pipeline.leadership import Leadership, Right, Rightful
+from msgexchange.pipeline.leadership import Leadership, Right, Rightful, RightfulProducer
+from msgexchange.ports import Record, RetryNow
 
 LEASE_S = 5.0
 
@@ -254,3 +256,17 @@ def test_no_step_begins_without_the_right() -> None:
     right.revoke()
     step.step()
     assert inner.turns == 1
+
+
+def test_nothing_is_sent_without_the_right() -> None:
+    """As a process would that was frozen between its look at the fence and its window."""
+    clock, broker = ManualClock(), Broker()
+    right = Right(clock)
+    right.extend(4)
+    producer = RightfulProducer(broker.producer("schd"), right)
+    record = Record(key=b"1", value=b"{}", headers=())
+    producer.send([record])
+    clock.seconds = 6
+    with pytest.raises(RetryNow):
+        producer.send([record])
+    assert broker.topics == {"schd": [record]}

@@ -1,0 +1,187 @@
+"""Each actor, each of its ports, each fault: restarted or paused, in order, nothing lost or leaked.
+
+MSGEXCHANGE_SOAK=50 strikes at the first fifty calls of each port instead of the first three.
+"""
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+import psutil
+import pytest
+
+from fakes.faults import Fault, hangs, raises
+from fakes.working_site import WorkingSite
+from msgexchange.actors import supervisor
+from msgexchange.app import runtime
+from msgexchange.config import Settings, load
+from msgexchange.lifecycle import breaker
+from msgexchange.lifecycle.backoff import Backoff
+from msgexchange.lifecycle.supervision import RestartPolicy
+from msgexchange.ports import Dependency, Unavailable
+from msgexchange.store.sql_store import SqlStore
+
+CALLS = int(os.environ.get("MSGEXCHANGE_SOAK", "3"))
+RESTARTS = 200
+A_WHILE = 6
+ACTORS_AND_PORTS = [
+    ("inbox", "intake"),
+    ("inbox", "mailbox"),
+    ("pump", "pump"),
+    ("pump", "mailbox"),
+    ("dispatcher-msg", "outbox"),
+    ("dispatcher-msg", "producer"),
+    ("schd-flush", "schd"),
+    ("schd-flush", "producer"),
+    ("jobs", "backfill"),
+    ("jobs", "mailbox"),
+]
+PORTS_OF: dict[str, set[str]] = {
+    port: {actor for actor, of in ACTORS_AND_PORTS if of == port} for _, port in ACTORS_AND_PORTS
+}
+DEPENDENCY = {"mailbox": Dependency.MAILBOX, "producer": Dependency.BROKER}
+EVERY_PORT = sorted(PORTS_OF)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    given = {
+        "MSGEXCHANGE_PIPELINE__BACKOFF": "5 ms",
+        "MSGEXCHANGE_PIPELINE__POLL_INTERVAL": "20 ms",
+        "MSGEXCHANGE_PIPELINE__MAX_ATTEMPTS": "100",
+    }
+    loaded = load(None, given, None, tmp_path)
+    hasty = {
+        "supervisor": loaded.supervisor.model_copy(
+            update={"watchdog": timedelta(milliseconds=200), "max_restarts": 10_000}
+        ),
+        "schd": loaded.schd.model_copy(update={"flush_period": timedelta(milliseconds=20)}),
+    }
+    return loaded.model_copy(update=hasty)
+
+
+@pytest.fixture
+def site(
+    settings: Settings,
+    sqlite_file_store: SqlStore,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[WorkingSite]:
+    """With back-offs of milliseconds, and the watchdog awake."""
+    logging.getLogger("pykka").setLevel(logging.CRITICAL)
+    at_once = Backoff(timedelta(milliseconds=1), timedelta(milliseconds=4))
+    monkeypatch.setattr(runtime, "RestartPolicy", partial(RestartPolicy, backoff=at_once))
+    monkeypatch.setattr(breaker, "PROBE_BACKOFF", at_once)
+    monkeypatch.setattr(supervisor, "INSPECT_EVERY_S", 0.02)
+    threads = threading.active_count()
+    site = WorkingSite(settings, sqlite_file_store, tmp_path)
+    site.write(3)
+    site.wait(site.is_through, "the beginning is through")
+    yield site
+    site.stop()
+    assert threading.active_count() == threads
+    assert sqlite_file_store.engine.pool.checkedout() == 0  # type: ignore[attr-defined]
+
+
+def strike_at_each_call(
+    site: WorkingSite, port: str, act: Callable[[str], None], times: int
+) -> None:
+    """Let the fault strike at the first call, then at the second, ...; recover in between."""
+    faults = site.faults[port]
+    for at in range(1, CALLS + 1):
+        faults.arm(Fault(act, at=at, times=times))
+        site.write(2)
+        site.wait(faults.struck.is_set, f"struck at call {at}")
+        site.wait(site.is_through, f"recovered from {faults.calls}")
+
+
+@pytest.mark.parametrize("port", EVERY_PORT)
+def test_a_port_that_fails_once_restarts_or_charges_and_all_goes_on(
+    site: WorkingSite, port: str
+) -> None:
+    before = site.starts()
+    strike_at_each_call(site, port, raises(lambda: ValueError("a bug")), 1)
+    restarted = {name for name, starts in site.starts().items() if starts > before[name]}
+    assert restarted <= PORTS_OF[port]
+    assert restarted or site.attempts()
+    assert site.gave_up == []
+    assert site.problems() == []
+
+
+@pytest.mark.parametrize("port", EVERY_PORT)
+def test_a_port_that_is_away_for_a_while_pauses_its_actors_and_charges_nobody(
+    site: WorkingSite, port: str
+) -> None:
+    before = site.starts()
+    away = Unavailable(DEPENDENCY.get(port, Dependency.STORE), "connection lost")
+    strike_at_each_call(site, port, raises(lambda: away), A_WHILE)
+    assert "breaker-open" in site.told.alerts
+    assert site.starts() == before
+    assert site.attempts() == 0
+    assert site.runtime.breakers() == {}
+    assert site.problems() == []
+
+
+@pytest.mark.parametrize("port", EVERY_PORT)
+def test_an_actor_that_dies_in_a_call_is_replaced_and_what_it_held_is_closed(
+    site: WorkingSite, port: str
+) -> None:
+    before = site.starts()
+    strike_at_each_call(site, port, raises(MemoryError), 1)
+    restarted = {name for name, starts in site.starts().items() if starts > before[name]}
+    assert restarted
+    assert restarted <= PORTS_OF[port]
+    assert site.problems() == []
+
+
+@pytest.mark.parametrize(("actor", "port"), ACTORS_AND_PORTS, ids=lambda name: name)
+def test_a_call_that_hangs_past_the_watchdog_is_told_and_nobody_takes_its_place(
+    site: WorkingSite, actor: str, port: str
+) -> None:
+    before = site.starts()
+    release = threading.Event()
+
+    def hang_if_it_is_this_actor(call: str) -> None:
+        thread = threading.current_thread().name
+        if thread == actor:
+            hangs(release)(call)
+        elif actor == "jobs" and call == "mark":
+            # The sweep marks only what the pump could not.
+            raise Unavailable(Dependency.MAILBOX, "connection lost")
+
+    site.faults[port].arm(Fault(hang_if_it_is_this_actor, times=1_000_000))
+    site.write(1)
+    site.wait(lambda: "watchdog" in site.told.alerts, "the watchdog barks")
+    if actor in runtime.HEARTBEATS:
+        assert site.runtime.hung() == actor
+    assert site.starts() == before
+    site.faults[port].arm(Fault(lambda: None, times=0))
+    release.set()
+    site.write(2)
+    site.wait(site.is_through, "all goes on")
+    assert site.runtime.hung() is None
+    assert site.starts() == before
+    assert site.told.alerts.count("watchdog") == 1
+    assert site.attempts() == 0
+    assert site.problems() == []
+
+
+@pytest.mark.parametrize("actor", ["inbox", "pump", "dispatcher-msg", "schd-flush", "jobs"])
+def test_two_hundred_restarts_leave_no_thread_and_no_connection_behind(
+    site: WorkingSite, actor: str
+) -> None:
+    port = next(port for of, port in ACTORS_AND_PORTS if of == actor and port != "mailbox")
+    process = psutil.Process()
+    before = (process.num_threads(), process.num_fds())
+    site.faults[port].arm(Fault(raises(MemoryError), times=RESTARTS))
+    site.write(2)
+    site.wait(lambda: site.starts()[actor] > RESTARTS, "so many restarts", 60)
+    site.wait(site.is_through, "all goes on")
+    after = (process.num_threads(), process.num_fds())
+    assert after[0] <= before[0] + 1
+    assert after[1] <= before[1] + 2
+    assert site.problems() == []
