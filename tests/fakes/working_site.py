@@ -6,6 +6,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import update
+
 from factories import plan, status
 from fakes.faults import Faults, FaultyPort
 from fakes.steps import Told
@@ -23,6 +25,7 @@ from msgexchange.pipeline.ingest import begin_intake
 from msgexchange.pipeline.leadership import Right
 from msgexchange.ports import Acknowledged, Delivery, Record, RecordProducer
 from msgexchange.store.sql_store import SqlStore
+from msgexchange.store.tables import proc_state
 
 CLOCK = SystemClock()
 PORTS = ("intake", "pump", "backfill", "outbox", "schd", "mailbox", "producer")
@@ -168,10 +171,17 @@ class WorkingSite:
 
     def is_through(self) -> bool:
         """Everything written is terminal, marked and delivered."""
+        # Marks that could not be written are retried after 30 s; here after a moment.
+        self._sweep_at_once()
         counts = self.store.reads.counts()
         ended = sum(n for state, n in counts.messages.items() if state in TERMINAL)
         waiting = sum(n for (_, state), n in counts.events.items() if state is EventState.PENDING)
         return ended == self._sent and not waiting and not counts.unmarked
+
+    def _sweep_at_once(self) -> None:
+        postponed = update(proc_state).where(proc_state.c.backfill_next_at.is_not(None))
+        with self.store.engine.begin() as connection:
+            connection.execute(postponed.values(backfill_next_at=CLOCK.now()))
 
     def attempts(self) -> int:
         """Charged, over all messages."""
