@@ -12,7 +12,7 @@ from msgexchange.actors.supervisor import Member, Role, SupervisorActor
 from msgexchange.actors.turn import LeadershipActor, ProbeActor, TimeActor, TurnActor
 from msgexchange.app.runtime import GuardedStep, Runtime
 from msgexchange.app.steps import Steps
-from msgexchange.clock import AnchoredClock, Clock, sleep
+from msgexchange.clock import AnchoredClock, Clock
 from msgexchange.config import Settings
 from msgexchange.ids import Fence
 from msgexchange.lifecycle.breaker import Breaker
@@ -24,7 +24,6 @@ from msgexchange.pipeline.probe import DependencyProbe
 from msgexchange.pipeline.step import Step
 from msgexchange.ports import Dependency, LeaderStore, Telemetry
 
-RESIGN_LOOK_S = 0.02
 PROBES_END_S_MAX = 1.0
 """Probes only read; one that hangs is left to the end of the process."""
 END_S_MAX = 10.0
@@ -58,6 +57,7 @@ class Candidacy:
         self._took_over = took_over
         self.runtime: Runtime | None = None
         self.ended = threading.Event()
+        self._resigned = threading.Event()
         self.exit_status = 0
         self.probes = {
             dependency: DependencyProbe(
@@ -78,6 +78,7 @@ class Candidacy:
             policy=LeasePolicy(lease=settings.supervisor.lease),
             telemetry=telemetry,
             give_up=self.give_up,
+            resigned=self._resigned.set,
         )
         self.members = [
             *(
@@ -110,14 +111,9 @@ class Candidacy:
         """
         if self._supervisor is None:
             return True
-        deadline_s = (
-            self._clock.monotonic() + self._settings.supervisor.shutdown_timeout.total_seconds()
-        )
         self.leadership.stop()
         self.members[-1].ring()
-        while not self.leadership.resigned and self._clock.monotonic() < deadline_s:
-            sleep(RESIGN_LOOK_S)
-        resigned = self.leadership.resigned
+        resigned = self._resigned.wait(self._settings.supervisor.shutdown_timeout.total_seconds())
         self._supervisor.proxy().stop_members(PROBES_END_S_MAX).get(timeout=END_S_MAX)
         self._supervisor.stop(block=True, timeout=END_S_MAX)
         self._alarm.stop()

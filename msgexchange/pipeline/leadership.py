@@ -125,7 +125,10 @@ class Term(Protocol):
 
 
 class Leadership:
-    """Takes, keeps and gives back the lease for ``owner``; its state outlives a failed step."""
+    """Takes, keeps and gives back the lease for ``owner``; its state outlives a failed step.
+
+    ``resigned`` is called once it has stopped in order.
+    """
 
     def __init__(
         self,
@@ -137,6 +140,7 @@ class Leadership:
         policy: LeasePolicy,
         telemetry: Telemetry,
         give_up: Callable[[int], None],
+        resigned: Callable[[], None] = lambda: None,
     ) -> None:
         self.owner = owner
         self._store = store
@@ -145,6 +149,7 @@ class Leadership:
         self._policy = policy
         self._telemetry = telemetry
         self._give_up = give_up
+        self._on_resigned = resigned
         self._right = Right(clock)
         self._state: State = Waiting()
         self._stopping = False
@@ -174,12 +179,15 @@ class Leadership:
         move = next_move(self._state, seen, self._policy)
         try:
             self._stand_by(seen)
-            return self._do(move, seen)
+            pause_s = self._do(move, seen)
         except (Unavailable, RetryNow) as failure:
             self._telemetry.log(
                 "leadership.failed-call", move=type(move).__name__, reason=str(failure)
             )
-            return self._after_failed_call(seen)
+            pause_s = self._after_failed_call(seen)
+        if self.resigned:
+            self._on_resigned()
+        return pause_s
 
     def _look(self) -> Seen:
         outage_s = self._term.outage_s()

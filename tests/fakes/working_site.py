@@ -15,7 +15,7 @@ from msgexchange.app.adapters import Adapters, open_mailbox
 from msgexchange.app.observing import Sources, observe
 from msgexchange.app.runtime import Runtime
 from msgexchange.app.steps import Steps
-from msgexchange.clock import SystemClock, sleep
+from msgexchange.clock import SystemClock
 from msgexchange.codec.catalogue_file import default_catalogue
 from msgexchange.config import Settings
 from msgexchange.ids import Fence, MailboxId
@@ -26,6 +26,7 @@ from msgexchange.pipeline.leadership import Right
 from msgexchange.ports import Acknowledged, Delivery, Record, RecordProducer
 from msgexchange.store.sql_store import SqlStore
 from msgexchange.store.tables import proc_state
+from servers.waiting import sleep
 
 CLOCK = SystemClock()
 PORTS = ("intake", "pump", "backfill", "outbox", "schd", "mailbox", "producer")
@@ -194,7 +195,7 @@ class WorkingSite:
     def problems(self) -> list[str]:
         """What breaks an invariant, or the order on a topic."""
         sources = Sources(
-            catalogue=default_catalogue(), store=self.store, mailbox=self._sound, bootstrap=None
+            catalogue=default_catalogue(), store=self.store, mailbox=self._sound, broker=None
         )
         found = violations(observe(self.settings, sources))
         texts = [one.text for several in found.values() for one in several]

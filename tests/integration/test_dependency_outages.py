@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from msgexchange.clock import SystemClock, sleep
+from msgexchange.clock import SystemClock
 from servers.airport import Airport, everything_is_through
 from servers.broker import BrokerServer
 from servers.mariadb import MariadbServer
 from servers.postgres import PostgresServer
 from servers.production import Environment
 from servers.site import Site, running_site
+from servers.waiting import sleep
 
 pytestmark = [
     pytest.mark.postgres,

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from factories import plan, status
-from msgexchange.clock import sleep
 from servers.airport import Airport, Store, everything_is_through
 from servers.pair import Pair, leadership, running_pair
 from servers.postgres import PostgresServer
 from servers.production import Environment
 from servers.site import Site, running_site
+from servers.waiting import sleep
 
 pytestmark = [
     pytest.mark.postgres,

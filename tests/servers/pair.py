@@ -5,8 +5,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from msgexchange.clock import SystemClock, sleep
+from msgexchange.clock import SystemClock
 from servers.site import Site
+from servers.waiting import sleep
 
 LOOK_S = 0.02
 LEAD_S_MAX = 20.0

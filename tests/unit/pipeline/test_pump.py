@@ -59,7 +59,8 @@ class Line:
     told: Told = field(default_factory=Told)
 
     def __post_init__(self) -> None:
-        fence = self.store.leader.take_leadership("test", now=T0)
+        fence = self.store.leader.take_lease("test", timedelta(hours=1))
+        assert fence is not None
         self.store.intake.begin_after(0, by="test", now=T0)
         self.ingest = Ingest(
             store=self.store.intake,
@@ -89,6 +90,8 @@ class Line:
             marks=True,
             wake_delivery=lambda: None,
         )
+        # An idle turn: from here on heads share a commit.
+        self.pump.step()
 
     def receive(self, texts: Sequence[str]) -> None:
         for text in texts:
