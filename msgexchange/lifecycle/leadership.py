@@ -155,7 +155,7 @@ def next_move(state: State, seen: Seen, policy: LeasePolicy) -> Move:
             why = reason_to_leave(until_s, seen, policy)
             return _when_due(Renew(), renew_at_s, seen, policy) if why is None else Leave(why)
         case Leaving() as leaving:
-            return GiveBack() if seen.actors_ended else _while_ending(leaving, seen)
+            return _while_ending(leaving, seen)
         case Resigned():
             return Rest(policy.look_every_s)
 
@@ -166,6 +166,10 @@ def _when_due(move: Move, due_s: float, seen: Seen, policy: LeasePolicy) -> Move
 
 
 def _while_ending(leaving: Leaving, seen: Seen) -> Move:
+    if seen.actors_ended:
+        return GiveBack()
+    if seen.hung and not seen.stopping and leaving.why is not Why.HUNG:
+        return Leave(Why.HUNG)
     ours = (
         leaving.why in ORDERLY and not (seen.hung or seen.fenced) and seen.now_s < leaving.until_s
     )

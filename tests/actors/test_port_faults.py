@@ -15,12 +15,14 @@ import psutil
 import pytest
 
 from fakes.faults import Fault, hangs, raises
-from fakes.working_site import WorkingSite
+from fakes.working_site import CLOCK, WorkingSite
 from msgexchange.actors import supervisor
 from msgexchange.app import runtime
 from msgexchange.config import Settings, load
+from msgexchange.ids import MailboxId
 from msgexchange.lifecycle import breaker
 from msgexchange.lifecycle.backoff import Backoff
+from msgexchange.lifecycle.states import ErrorClass
 from msgexchange.lifecycle.supervision import RestartPolicy
 from msgexchange.ports import Dependency, Unavailable
 from msgexchange.store.sql_store import SqlStore
@@ -141,6 +143,30 @@ def test_a_port_that_is_away_for_a_while_pauses_its_actors_and_charges_nobody(
     assert "breaker-open" in site.told.alerts
     assert site.starts() == before
     assert site.attempts() == 0
+    assert site.problems() == []
+
+
+def test_a_head_that_loses_connections_while_probes_are_green_is_charged(
+    site: WorkingSite,
+) -> None:
+    site.green_at_s = CLOCK.monotonic
+
+    def lose_texts(call: str) -> None:
+        if call == "texts":
+            raise Unavailable(Dependency.MAILBOX, "connection lost")
+
+    fault = Fault(lose_texts, times=1_000_000)
+    site.faults["mailbox"].arm(fault)
+    site.write(2)
+    site.wait(lambda: site.attempts() >= 2, "it is charged twice")
+    fault.times = 0
+    site.wait(site.is_through, "all goes on")
+    first, second = (site.store.reads.message(MailboxId(id_)) for id_ in (4, 5))
+    assert first is not None
+    assert second is not None
+    assert {failure.error_class for failure in first.failures} == {ErrorClass.INFRA}
+    assert "lost 3 times on this message" in first.failures[0].error
+    assert second.attempts == 0
     assert site.problems() == []
 
 

@@ -96,6 +96,7 @@ class WorkingSite:
         self.told = Told()
         self.broker = Broker()
         self.gave_up: list[int] = []
+        self.green_at_s: Callable[[], float] = lambda: float("-inf")
         self.faults = {name: Faults() for name in PORTS}
         self._owner = open_mailbox(settings)
         self._sound = open_mailbox(settings)
@@ -129,7 +130,7 @@ class WorkingSite:
             right=right,
             info=self.store.leader.info(),
             ring=self._ring,
-            green_at_s=lambda _dependency: float("-inf"),
+            green_at_s=lambda _dependency: self.green_at_s(),
         )
         return Runtime(
             self.settings,

@@ -194,6 +194,18 @@ def test_an_actor_that_hangs_while_it_should_end_keeps_nobody_waiting(world: Wor
     assert not first.leadership.resigned
 
 
+def test_an_actor_that_hangs_after_the_lease_was_lost_ends_the_process_too(world: World) -> None:
+    first = world.process("a")
+    world.pass_time(1)
+    world.lease.down = True
+    first.term.busy = True
+    world.pass_time(6)
+    assert first.exits == []
+    first.term.stuck = "pump"
+    world.pass_time(3)
+    assert first.exits == [70]
+
+
 def test_a_fenced_leader_stands_by_again(world: World) -> None:
     first = world.process("a")
     world.pass_time(1)
