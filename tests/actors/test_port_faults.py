@@ -1,6 +1,6 @@
 """Each actor, each of its ports, each fault: restarted or paused, in order, nothing lost or leaked.
 
-MSGEXCHANGE_SOAK=50 strikes at the first fifty calls of each port instead of the first three.
+MSGEXCHANGE_SOAK=50 strikes at the first fifty calls of each port instead of the first two.
 """
 
 import logging
@@ -28,7 +28,7 @@ from msgexchange.ports import Dependency, Unavailable
 from msgexchange.store.sql_store import SqlStore
 from servers.waiting import sleep
 
-CALLS = int(os.environ.get("MSGEXCHANGE_SOAK", "3"))
+CALLS = int(os.environ.get("MSGEXCHANGE_SOAK", "2"))
 RESTARTS = 200
 A_WHILE = 6
 ACTORS_AND_PORTS = [
