@@ -3,6 +3,7 @@
 pytest_plugins = [
     "servers.mariadb",
     "servers.broker",
+    "servers.apache_kafka",
     "servers.postgres",
     "servers.production",
     "servers.stores",

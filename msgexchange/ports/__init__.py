@@ -63,6 +63,13 @@ from msgexchange.ports.reads import (
     StoreCounts,
 )
 from msgexchange.ports.telemetry import Telemetry
+from msgexchange.ports.transactions import (
+    DeliveryStopped,
+    PositionStore,
+    Superseded,
+    TransactionProducer,
+    WindowRefused,
+)
 
 __all__ = [
     "Acknowledged",
@@ -74,6 +81,7 @@ __all__ = [
     "ChangeView",
     "DeadView",
     "Delivery",
+    "DeliveryStopped",
     "Dependency",
     "DueMark",
     "EventFact",
@@ -102,6 +110,7 @@ __all__ = [
     "OutboxEntry",
     "OutboxStore",
     "PortError",
+    "PositionStore",
     "PumpStore",
     "PumpTransaction",
     "Reads",
@@ -114,8 +123,11 @@ __all__ = [
     "StoreCounts",
     "StoreFacts",
     "StoreInfo",
+    "Superseded",
     "Telemetry",
     "Text",
     "TextMissing",
+    "TransactionProducer",
     "Unavailable",
+    "WindowRefused",
 ]

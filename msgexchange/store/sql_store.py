@@ -13,6 +13,7 @@ from msgexchange.store.leader import Leader
 from msgexchange.store.marks import Backfill
 from msgexchange.store.outbox import Outbox
 from msgexchange.store.pending import PendingEvents
+from msgexchange.store.positions import Positions
 from msgexchange.store.pump import Pump, PumpStatements
 from msgexchange.store.reads import StoreReads
 from msgexchange.store.schd import Schd
@@ -50,6 +51,7 @@ class SqlStore:
         self.backfill = Backfill(sessions, statements.marks)
         self.outbox = Outbox(sessions, events)
         self.schd = Schd(sessions, form, events)
+        self.positions = Positions(sessions, form, events)
         self.leader = Leader(sessions, dialect=engine.dialect.name)
         self.reads = StoreReads(sessions, statements.flights)
         self.evidence = StoreEvidence(sessions, statements.flights)
