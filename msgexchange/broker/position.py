@@ -2,10 +2,11 @@
 metadata (spec 4.2).
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, ConsumerGroupDescription
+from confluent_kafka.admin import AdminClient
 
 from msgexchange.broker.errors import error_of, reason_of, translated
 from msgexchange.broker.settings import LOGGER, ClientSettings, client_config
@@ -91,9 +92,11 @@ class PositionReader:
 
     def _refuse_members(self) -> None:
         admin = AdminClient(self._client, logger=LOGGER)
-        futures = admin.describe_consumer_groups([self._group], request_timeout=self._timeout_s)
+        described: Mapping[str, Any] = admin.describe_consumer_groups(
+            [self._group], request_timeout=self._timeout_s
+        )
         try:
-            group: ConsumerGroupDescription = futures[self._group].result(self._timeout_s * 2)
+            group = described[self._group].result(self._timeout_s * 2)
         except KafkaException as exception:
             error = error_of(exception)
             if error.code() == KafkaError.GROUP_ID_NOT_FOUND:

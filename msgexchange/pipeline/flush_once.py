@@ -24,7 +24,7 @@ from msgexchange.ports import (
 
 
 class FlushOnce:
-    """One flush a step: winners published with its id, then SENT, what they stand for SUPERSEDED."""
+    """One flush a step: published with its id, then its winners SENT and the rest SUPERSEDED."""
 
     def __init__(
         self,
