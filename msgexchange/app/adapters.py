@@ -79,16 +79,16 @@ class Adapters:
             bounds=self._bounds(),
         )
 
-    def open_transactions(self, topic: str, target: str) -> TransactionProducer:
+    def open_transactions(self, topic: str, target: str, store_id: str) -> TransactionProducer:
         """The producer of one target whose windows are transactions; for one thread."""
         kafka = self._settings.kafka
         return KafkaTransactions(
             self.bootstrap,
             topic,
-            name=kafka.client_name(self._store_id(), target),
+            name=kafka.client_name(store_id, target),
             position_topic=kafka.position_topic,
             clock=self._clock,
-            prove=self._cluster_probe().prove,
+            prove=self._cluster_probe(store_id).prove,
             settings=kafka.client,
             bounds=self._bounds(),
         )
@@ -135,26 +135,23 @@ class Adapters:
     def _prove_cluster(self) -> None:
         """``ConfigError`` where the cluster cannot do what kafka.delivery asks for."""
         try:
-            self._cluster_probe().prove()
+            self._cluster_probe(self.store.leader.info().store_id).prove()
         except DeliveryStopped as refusal:
             origin = self._settings.origin("kafka.delivery")
             fix = 'use a broker with transactions, or set kafka.delivery = "at-least-once"'
             raise ConfigError([Problem("kafka.delivery", origin, refusal.reason, fix)]) from refusal
 
-    def _cluster_probe(self) -> ClusterProbe:
+    def _cluster_probe(self, store_id: str) -> ClusterProbe:
         kafka = self._settings.kafka
         return ClusterProbe(
             self.bootstrap,
-            name=kafka.client_name(self._store_id(), "cluster"),
+            name=kafka.client_name(store_id, "cluster"),
             scratch_topic=kafka.probe_topic,
             position_topic=kafka.position_topic,
             token=lambda: secrets.token_hex(8),
             settings=kafka.client,
             bounds=self._bounds(),
         )
-
-    def _store_id(self) -> str:
-        return self.store.leader.info().store_id
 
     def _bounds(self) -> ProducerBounds:
         timeout = self._settings.kafka.message_timeout

@@ -155,7 +155,7 @@ class Steps:
     def _publishing(
         self, target: Target, topic: str, check_fence: Callable[[Fence], None]
     ) -> tuple[Publishing, TransactionProducer]:
-        producer = self._adapters.open_transactions(topic, target.value)
+        producer = self._adapters.open_transactions(topic, target.value, self._info.store_id)
         publisher = Publisher(
             target=target, info=self._info, fence=self._fence, check_fence=check_fence
         )
