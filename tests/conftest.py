@@ -6,5 +6,6 @@ pytest_plugins = [
     "servers.apache_kafka",
     "servers.postgres",
     "servers.production",
+    "servers.publishing",
     "servers.stores",
 ]

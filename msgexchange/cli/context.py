@@ -10,7 +10,7 @@ import click
 
 from msgexchange.config import Settings
 from msgexchange.invariants.observation import Violation
-from msgexchange.ports import Reads
+from msgexchange.ports import Reads, StoreInfo
 
 WRONG = 1
 """Exit status: found something wrong."""
@@ -40,6 +40,12 @@ class Backends(Protocol):
     def upgrade(self, settings: Settings, *, backup_done: bool) -> str:
         """Bring the own store to head; says what it did. Raises ``UpgradeRefused``."""
         ...
+
+    def new_store_id(self, settings: Settings, *, by: str, reason: str | None) -> StoreInfo: ...
+
+    def new_generation(
+        self, settings: Settings, *, above: int, by: str, reason: str | None
+    ) -> StoreInfo: ...
 
 
 class UpgradeRefused(Exception):

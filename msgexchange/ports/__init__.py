@@ -33,7 +33,7 @@ from msgexchange.ports.failures import (
     Unavailable,
 )
 from msgexchange.ports.intake import IntakeState, IntakeStore, IntakeTransaction
-from msgexchange.ports.leader import LeaderStore, StoreInfo
+from msgexchange.ports.leader import LeaderStore, StoreActs, StoreInfo
 from msgexchange.ports.mailbox import (
     InsertUnknown,
     Listing,
@@ -120,6 +120,7 @@ __all__ = [
     "RetryNow",
     "SchdStore",
     "SnapshotEntry",
+    "StoreActs",
     "StoreCounts",
     "StoreFacts",
     "StoreInfo",

@@ -43,7 +43,7 @@ KEYS: Mapping[str, TypeEngine[Any]] = {
     "winner": BigInteger(),
     "flush_id": String(36),
 }
-"""A flight, the event that stands for its older ones, and the flush that sent it (None: a death)."""
+"""A flight, the event that stands for its older ones, and its flush (a death: None)."""
 
 IS_WAITING = IS_PENDING & (STATE.target == SCHD)
 """Written as the partial index writes it."""

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from sqlalchemy import Engine, exists, inspect, or_, select
 
 from msgexchange.codec.catalogue import Catalogue
+from msgexchange.store.acts import StoreActs
 from msgexchange.store.bulk import Bulk, PortableBulk
 from msgexchange.store.bulk_postgresql import PostgresqlBulk
 from msgexchange.store.evidence import StoreEvidence
@@ -52,6 +53,7 @@ class SqlStore:
         self.outbox = Outbox(sessions, events)
         self.schd = Schd(sessions, form, events)
         self.positions = Positions(sessions, form, events)
+        self.acts = StoreActs(sessions, nonce)
         self.leader = Leader(sessions, dialect=engine.dialect.name)
         self.reads = StoreReads(sessions, statements.flights)
         self.evidence = StoreEvidence(sessions, statements.flights)

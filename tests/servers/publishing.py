@@ -6,11 +6,12 @@ import subprocess
 import sys
 import uuid
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
-from publisher import POSITIONS, Line, open_store, take_lead
+import pytest
 
 from msgexchange.broker.reader import StoredRecord, TopicReader
 from msgexchange.broker.topics import TopicNeed, Topics
@@ -22,6 +23,8 @@ from msgexchange.ports import Batch, EventFact, NewEvent
 from msgexchange.store.engine import open_engine
 from msgexchange.store.schema import upgrade
 from msgexchange.store.sql_store import SqlStore
+from servers.broker import BrokerServer
+from servers.publisher import POSITIONS, Line, open_store, take_lead
 
 TESTS = Path(__file__).parents[1]
 CHILD_S_MAX = 120
@@ -54,10 +57,11 @@ class World:
     def append(self, changes: int, *, flights: int = 5, payload: bytes | None = None) -> None:
         """So many changes, each one event per topic."""
         fence = take_lead(self.store)
-        events = []
-        for number in range(self.written, self.written + changes):
-            for target in (Target.MSG, Target.SCHD):
-                events.append(event(target, number, flights, payload))
+        events = [
+            event(target, number, flights, payload)
+            for number in range(self.written, self.written + changes)
+            for target in (Target.MSG, Target.SCHD)
+        ]
         self.written += changes
         with self.store.pump.transaction(fence) as transaction:
             transaction.commit_batch(
@@ -68,10 +72,10 @@ class World:
         self, point: str = "-", nth: int = 1, *, signal_: signal.Signals = signal.SIGKILL
     ) -> subprocess.Popen[str]:
         """A publisher of its own process."""
-        paths = [str(TESTS.parent), str(TESTS), str(TESTS / "apache_kafka")]
+        paths = [str(TESTS.parent), str(TESTS)]
         return subprocess.Popen(
             [
-                *(sys.executable, str(TESTS / "apache_kafka" / "publisher.py")),
+                *(sys.executable, str(TESTS / "servers" / "publisher.py")),
                 *(str(self.folder / "store.sqlite"), self.bootstrap, self.topics),
                 *(signal_.name, point, str(nth)),
             ],
@@ -156,3 +160,12 @@ def new_world(folder: Path, bootstrap: str, store_id: str | None = None) -> Worl
     upgrade(engine, store_id=store_id or uuid.uuid4().hex[:16], identity_rule="plain")
     engine.dispose()
     return World(folder, bootstrap, open_store(str(file)))
+
+
+@pytest.fixture
+def world(tmp_path: Path, apache_kafka: BrokerServer) -> Iterator[World]:
+    """On Apache Kafka, with topics and an empty store."""
+    made = new_world(tmp_path, apache_kafka.bootstrap)
+    made.create_topics()
+    yield made
+    made.close()

@@ -72,7 +72,7 @@ class Watched(KafkaTransactions):
         self._reached("produced")
         return landed
 
-    def _until_answered(self, call: Callable[[float], object], deadline: float) -> None:
+    def _until_answered(self, call: Callable[[float], None], deadline: float) -> None:
         if getattr(call, "__name__", "") == "commit_transaction":
             self._reached("offsets-sent")
         super()._until_answered(call, deadline)
