@@ -65,5 +65,9 @@ class Positions:
             rows = connection.execute(_UP_TO, values | {"of_event": position.event_id})
             return [row.event_id for row in rows]
         flushed = connection.execute(_FLUSHED, values | {"of_flush": position.flush_id}).all()
-        self._supersede(connection, [{"flid": row.flid, "winner": row.event_id} for row in flushed])
+        stood_for = [
+            {"flid": row.flid, "winner": row.event_id, "flush_id": position.flush_id}
+            for row in flushed
+        ]
+        self._supersede(connection, stood_for)
         return [row.event_id for row in flushed]
