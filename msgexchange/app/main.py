@@ -19,7 +19,9 @@ from msgexchange.app.serving import BOOTSTRAP_FILE, serve
 from msgexchange.cli.commands import run
 from msgexchange.cli.context import DemoOptions, Misuse, UpgradeRefused, Verification
 from msgexchange.config import Settings, load
-from msgexchange.ports import Reads, StoreInfo
+from msgexchange.ids import EventId
+from msgexchange.pipeline.redeliver import redeliver
+from msgexchange.ports import Reads, Redelivery, StoreInfo
 from msgexchange.store.schema import at_head
 from msgexchange.store.sql_store import SqlStore
 
@@ -71,6 +73,22 @@ class Site:
             return "the schema is of this version now"
         finally:
             store.close()
+
+    @contextmanager
+    def redelivery(self, settings: Settings) -> Iterator[Redelivery]:
+        with self._store(settings) as store:
+            yield store.redelivery
+
+    def redeliver(self, settings: Settings, event_id: EventId, *, by: str, reason: str) -> EventId:
+        with self._store(settings) as store:
+            return redeliver(
+                store.redelivery,
+                event_id,
+                by=by,
+                reason=reason,
+                timezone=settings.site.timezone.key,
+                now=store.leader.database_now(),
+            )
 
     def new_store_id(self, settings: Settings, *, by: str, reason: str | None) -> StoreInfo:
         with self._store(settings) as store:

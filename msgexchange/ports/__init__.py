@@ -62,6 +62,7 @@ from msgexchange.ports.reads import (
     Reads,
     StoreCounts,
 )
+from msgexchange.ports.redelivery import DeadEvent, Redelivery, RedeliveryTransaction
 from msgexchange.ports.telemetry import Telemetry
 from msgexchange.ports.transactions import (
     DeliveryStopped,
@@ -79,6 +80,7 @@ __all__ = [
     "ChangeFact",
     "ChangeRow",
     "ChangeView",
+    "DeadEvent",
     "DeadView",
     "Delivery",
     "DeliveryStopped",
@@ -117,6 +119,8 @@ __all__ = [
     "Record",
     "RecordProducer",
     "RecordRefused",
+    "Redelivery",
+    "RedeliveryTransaction",
     "RetryNow",
     "SchdStore",
     "SnapshotEntry",

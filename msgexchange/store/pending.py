@@ -115,6 +115,7 @@ def _entries(among: Among) -> Select[Any]:
     previous_is_dead = exists(
         select(earlier.c.event_id).where(
             earlier.c.state == DEAD,
+            earlier.c.redelivered_as.is_(None),
             earlier.c.flid == STATE.flid,
             earlier.c.target == STATE.target,
             earlier.c.event_id < STATE.event_id,

@@ -17,6 +17,7 @@ from msgexchange.store.pending import PendingEvents
 from msgexchange.store.positions import Positions
 from msgexchange.store.pump import Pump, PumpStatements
 from msgexchange.store.reads import StoreReads
+from msgexchange.store.redelivery import Redeliveries
 from msgexchange.store.schd import Schd
 from msgexchange.store.sessions import Sessions
 from msgexchange.store.tables import flight_schd, proc_state, store_info
@@ -53,6 +54,7 @@ class SqlStore:
         self.outbox = Outbox(sessions, events)
         self.schd = Schd(sessions, form, events)
         self.positions = Positions(sessions, form, events)
+        self.redelivery = Redeliveries(sessions, statements.flights, statements.appender, nonce)
         self.acts = StoreActs(sessions, nonce)
         self.leader = Leader(sessions, dialect=engine.dialect.name)
         self.reads = StoreReads(sessions, statements.flights)

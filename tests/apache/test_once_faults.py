@@ -2,8 +2,6 @@
 
 import os
 import shutil
-import uuid
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
