@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,7 +35,11 @@ class TopicContents:
     """A topic read back; ``complete`` False when the broker has removed its oldest records."""
 
     records: Sequence[StoredRecord]
-    complete: bool
+    starts: Mapping[int, int]
+
+    @property
+    def complete(self) -> bool:
+        return not any(self.starts.values())
 
 
 class Adapters:
@@ -165,8 +169,8 @@ def read_topic(bootstrap: str, topic: str, client: ClientSettings) -> TopicConte
     """Every committed record the broker still has."""
     reader = TopicReader(bootstrap, topic, settings=client)
     try:
-        complete = all(start == 0 for start in reader.starts().values())
-        return TopicContents(list(reader.records()), complete)
+        starts = reader.starts()
+        return TopicContents(list(reader.records()), starts)
     finally:
         reader.close()
 

@@ -3,6 +3,7 @@
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,10 @@ def marked(mailbox: Any) -> tuple[int, int]:
     return int(done or 0), int(rows)
 
 
+def has_marked(mailbox: Any, wanted: int) -> bool:
+    return marked(mailbox)[0] >= wanted
+
+
 def is_drained(site: Site, mailbox: Any) -> bool:
     done, rows = marked(mailbox)
     if done < rows:
@@ -115,7 +120,7 @@ def test_a_killed_process_repeats_nothing_and_loses_nothing(
         for number in range(KILLS):
             write(mailbox, texts[number * share : (number + 1) * share])
             wanted = number * share + (number * share) % 37
-            site.wait_until(lambda wanted=wanted: marked(mailbox)[0] >= wanted, "marks", 60)
+            site.wait_until(partial(has_marked, mailbox, wanted), "marks", 60)
             site.kill()
             site.start()
         write(mailbox, texts[KILLS * share :])
