@@ -20,6 +20,8 @@ from msgexchange.ports import DeliveryStopped, Dependency, Unavailable
 
 PROVEN = "exactly-once holds"
 CALL_S_MAX = 15.0
+COMMIT_S_MAX = 5.0
+"""An old producer is told at once that it is shut out."""
 
 REFUSAL = (
     "kafka.delivery: this cluster cannot deliver exactly once: {}; use a broker that implements "
@@ -66,18 +68,25 @@ class ClusterProbe:
         self._abort_one(old, f"{token} aborted")
         self._leave_open(old, f"{token} taken over")
         self._call(new.init_transactions, CALL_S_MAX)
-        if _commits(old):
+        old_may_commit = _commits(old)
+        if old_may_commit:
             raise DeliveryStopped(REFUSAL.format("it lets an old producer commit"))
-        self._commit_one(new, f"{token} committed")
+        self._write(new, f"{token} committed")
+        self._commit_offset(new, token)
         seen = self._seen(token)
         if seen != [f"{token} committed"]:
             raise DeliveryStopped(
                 REFUSAL.format(f"a read_committed reader sees {', '.join(seen) or 'nothing'}")
             )
-        if self._position.metadata() != PROVEN:
+        if old_may_commit is None:
+            raise Unavailable(Dependency.BROKER, "an old producer's commit got no answer in time")
+        if self._position.metadata() != token:
             raise DeliveryStopped(
                 REFUSAL.format(f"it lost an offset committed on {self._position_topic}")
             )
+        # Only now: a cluster that failed must be asked again.
+        self._call(new.begin_transaction)
+        self._commit_offset(new, PROVEN)
 
     def _producer(self) -> Producer:
         return Producer(self._config, logger=LOGGER)
@@ -90,9 +99,8 @@ class ClusterProbe:
     def _leave_open(self, producer: Producer, value: str) -> None:
         self._write(producer, value)
 
-    def _commit_one(self, producer: Producer, value: str) -> None:
-        self._write(producer, value)
-        offset = TopicPartition(self._position_topic, 0, 0, metadata=PROVEN)
+    def _commit_offset(self, producer: Producer, metadata: str) -> None:
+        offset = TopicPartition(self._position_topic, 0, 0, metadata=metadata)
         group = self._position.group_metadata()
         self._call(producer.send_offsets_to_transaction, [offset], group, CALL_S_MAX)
         self._call(producer.commit_transaction, CALL_S_MAX)
@@ -119,13 +127,10 @@ class ClusterProbe:
         return [value for value in values if value.startswith(token)]
 
 
-def _commits(producer: Producer) -> bool:
-    """True if the broker lets this producer end its transaction."""
+def _commits(producer: Producer) -> bool | None:
+    """Whether the broker lets this producer end its transaction, None if it does not say."""
     try:
-        producer.commit_transaction(CALL_S_MAX)
+        producer.commit_transaction(COMMIT_S_MAX)
     except KafkaException as exception:
-        error = error_of(exception)
-        if error.retriable():
-            raise Unavailable(Dependency.BROKER, reason_of(error)) from exception
-        return False
+        return None if error_of(exception).retriable() else False
     return True
