@@ -2,10 +2,10 @@
 
 import os
 import signal
+import time
 
 import pytest
 
-from msgexchange.clock import sleep
 from msgexchange.flight.events import Target
 from servers.publisher import FENCED, POINTS
 from servers.publishing import CHILD_S_MAX, World
@@ -36,11 +36,11 @@ def test_killed_between_two_effects_each_event_is_published_once(
 def test_killed_at_any_time_under_load_each_event_is_published_once(world: World) -> None:
     killed = 0
     for number in range(RANDOM_KILLS):
-        world.append(120, flights=30)
+        world.append(80, flights=30)
         with world.child() as child:
             assert child.stdout is not None
             assert child.stdout.readline() == "leads\n"
-            sleep(0.6 * number / RANDOM_KILLS)
+            time.sleep(0.6 * number / RANDOM_KILLS)
             child.kill()
             killed += child.wait(CHILD_S_MAX) == -signal.SIGKILL
     world.drain()

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -12,7 +13,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from msgexchange.broker.position import PositionReader
-from msgexchange.clock import SystemClock, sleep
+from msgexchange.clock import SystemClock
 from msgexchange.flight.events import Target
 from msgexchange.ids import EventId
 from msgexchange.lifecycle.position import Position
@@ -43,7 +44,7 @@ def drain(line: Line, *, give_up_after_s: float = 60) -> None:
             try:
                 step.step()
             except Unavailable:
-                sleep(0.1)
+                time.sleep(0.1)
     line.close()
 
 
@@ -53,7 +54,7 @@ def turn(step: Step) -> None:
         try:
             step.step()
         except Unavailable:
-            sleep(0.2)
+            time.sleep(0.2)
         else:
             return
     step.step()
@@ -149,14 +150,14 @@ def test_a_broker_that_is_killed_and_comes_back_costs_no_attempt_and_no_event(
         dispatch.step()
     with pytest.raises(Unavailable):
         flush.step()
-    sleep(OUTAGE_S)
+    time.sleep(OUTAGE_S)
     apache_kafka.start()
     for _ in range(60):
         try:
             dispatch.step()
             flush.step()
         except Unavailable:
-            sleep(0.1)
+            time.sleep(0.1)
     line.close()
     world.assert_each_event_once()
     assert all(entry is None for entry in _errors(world))
@@ -383,7 +384,7 @@ def test_an_idle_target_keeps_its_position_beyond_the_brokers_retention(tmp_path
         while clock.monotonic() < until:
             turn(dispatch)
             turn(flush)
-            sleep(1)
+            time.sleep(1)
         assert committed(world, line, MSG) is not None
         assert committed(world, line, SCHD) is None, "without it the broker forgets"
         line.close()

@@ -9,6 +9,7 @@ for the ``NTH`` time. Without a point (``-``) it ends once nothing waits. Exit 3
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -20,7 +21,7 @@ from confluent_kafka import Producer
 from fakes.steps import Told
 from msgexchange.broker.settings import ProducerBounds
 from msgexchange.broker.transactions import KafkaTransactions
-from msgexchange.clock import SystemClock, sleep
+from msgexchange.clock import SystemClock
 from msgexchange.codec.catalogue_file import default_catalogue
 from msgexchange.flight.events import Target
 from msgexchange.ids import Fence
@@ -186,16 +187,17 @@ def take_lead(store: SqlStore) -> Fence:
 def run(line: Line) -> int:
     """Both targets in turn until nothing waits."""
     dispatch, flush = line.dispatch(), line.flush()
-    while line.store.reads.counts().oldest_pending_event_at is not None:
-        for step in (dispatch, flush):
-            try:
-                step.step()
-            except Unavailable as outage:
-                print(outage, flush=True)
-                sleep(0.2)
-            except Fenced:
-                return FENCED
-    return 0
+    while True:
+        try:
+            is_idle = all([dispatch.step(), flush.step()])
+        except Unavailable as outage:
+            print(outage, flush=True)
+            time.sleep(0.2)
+        except Fenced:
+            return FENCED
+        else:
+            if is_idle and line.store.reads.counts().oldest_pending_event_at is None:
+                return 0
 
 
 def main() -> int:
