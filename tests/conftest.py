@@ -3,7 +3,9 @@
 pytest_plugins = [
     "servers.mariadb",
     "servers.broker",
+    "servers.apache_kafka",
     "servers.postgres",
     "servers.production",
+    "servers.publishing",
     "servers.stores",
 ]

@@ -33,7 +33,7 @@ from msgexchange.ports.failures import (
     Unavailable,
 )
 from msgexchange.ports.intake import IntakeState, IntakeStore, IntakeTransaction
-from msgexchange.ports.leader import LeaderStore, StoreInfo
+from msgexchange.ports.leader import LeaderStore, StoreActs, StoreInfo
 from msgexchange.ports.mailbox import (
     InsertUnknown,
     Listing,
@@ -62,7 +62,15 @@ from msgexchange.ports.reads import (
     Reads,
     StoreCounts,
 )
+from msgexchange.ports.redelivery import DeadEvent, Redelivery, RedeliveryTransaction
 from msgexchange.ports.telemetry import Telemetry
+from msgexchange.ports.transactions import (
+    DeliveryStopped,
+    PositionStore,
+    Superseded,
+    TransactionProducer,
+    WindowRefused,
+)
 
 __all__ = [
     "Acknowledged",
@@ -72,8 +80,10 @@ __all__ = [
     "ChangeFact",
     "ChangeRow",
     "ChangeView",
+    "DeadEvent",
     "DeadView",
     "Delivery",
+    "DeliveryStopped",
     "Dependency",
     "DueMark",
     "EventFact",
@@ -102,20 +112,27 @@ __all__ = [
     "OutboxEntry",
     "OutboxStore",
     "PortError",
+    "PositionStore",
     "PumpStore",
     "PumpTransaction",
     "Reads",
     "Record",
     "RecordProducer",
     "RecordRefused",
+    "Redelivery",
+    "RedeliveryTransaction",
     "RetryNow",
     "SchdStore",
     "SnapshotEntry",
+    "StoreActs",
     "StoreCounts",
     "StoreFacts",
     "StoreInfo",
+    "Superseded",
     "Telemetry",
     "Text",
     "TextMissing",
+    "TransactionProducer",
     "Unavailable",
+    "WindowRefused",
 ]
