@@ -1,4 +1,4 @@
-# `make help` lists the targets. Only Debian's packages and PyPI are needed; nothing is left running.
+# `make help` lists the targets. Only Debian's packages and PyPI are needed (test-kafka: Maven too); nothing is left running.
 
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +8,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 APT := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get
 
 .DEFAULT_GOAL := help
-.PHONY: help setup servers demo run check test test-fast lock clean
+.PHONY: help setup servers demo run check test test-fast test-kafka lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,7 +45,10 @@ test: setup servers ## every test, with real servers started for it
 	$(BIN)/pytest $(ARGS)
 
 test-fast: setup ## units and contracts that need no server, under a minute
-	$(BIN)/pytest -q -m "not postgres and not mysql and not kafka and not process" $(ARGS)
+	$(BIN)/pytest -q -m "not postgres and not mysql and not kafka and not process and not apache_kafka" $(ARGS)
+
+test-kafka: setup servers ## exactly-once delivery on Apache Kafka itself (needs Java 17 and Maven)
+	$(BIN)/pytest -m apache_kafka $(ARGS)
 
 lock: ## renew requirements.lock from setup.cfg (needs uv)
 	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \

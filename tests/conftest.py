@@ -3,8 +3,10 @@
 pytest_plugins = [
     "servers.mariadb",
     "servers.broker",
+    "servers.apache_kafka",
     "servers.postgres",
     "servers.production",
+    "servers.publishing",
     "servers.stores",
     "servers.airport",
 ]

@@ -2,26 +2,29 @@
 
 import os
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy.engine import make_url
 
+from msgexchange.broker.cluster_probe import ClusterProbe
 from msgexchange.broker.embedded import EmbeddedBroker
 from msgexchange.broker.producer import KafkaRecordProducer
 from msgexchange.broker.reader import StoredRecord, TopicReader
 from msgexchange.broker.settings import ClientSettings, ProducerBounds
 from msgexchange.broker.topics import TopicNeed, Topics
+from msgexchange.broker.transactions import KafkaTransactions
 from msgexchange.clock import Clock, SystemClock
 from msgexchange.codec.catalogue import Catalogue
 from msgexchange.codec.catalogue_file import default_catalogue, load
 from msgexchange.config import ConfigError, Problem, Profile, Settings
+from msgexchange.config.adapters import Delivery
 from msgexchange.mailbox.columns import ColumnMap
 from msgexchange.mailbox.mysql import open_mysql_mailbox
 from msgexchange.mailbox.read_only import ReadOnlyMailbox
 from msgexchange.mailbox.sqlite import open_sqlite_mailbox
-from msgexchange.ports import Mailbox, RecordProducer
+from msgexchange.ports import DeliveryStopped, Mailbox, RecordProducer, TransactionProducer
 from msgexchange.store.engine import LEASE_WAITS, Waits, open_engine
 from msgexchange.store.schema import at_head, upgrade
 from msgexchange.store.sql_store import SqlStore
@@ -34,7 +37,11 @@ class TopicContents:
     """A topic read back; ``complete`` False when the broker has removed its oldest records."""
 
     records: Sequence[StoredRecord]
-    complete: bool
+    starts: Mapping[int, int]
+
+    @property
+    def complete(self) -> bool:
+        return not any(self.starts.values())
 
 
 class Adapters:
@@ -75,7 +82,21 @@ class Adapters:
             topic,
             clock=self._clock,
             settings=kafka.client,
-            bounds=ProducerBounds(message_timeout_s=kafka.message_timeout.total_seconds()),
+            bounds=self._bounds(),
+        )
+
+    def open_transactions(self, topic: str, target: str, store_id: str) -> TransactionProducer:
+        """The producer of one target whose windows are transactions; for one thread."""
+        kafka = self._settings.kafka
+        return KafkaTransactions(
+            self.bootstrap,
+            topic,
+            name=kafka.client_name(store_id, target),
+            position_topic=kafka.position_topic,
+            clock=self._clock,
+            prove=self._cluster_probe(store_id).prove,
+            settings=kafka.client,
+            bounds=self._bounds(),
         )
 
     def probe_broker(self) -> None:
@@ -102,13 +123,45 @@ class Adapters:
                 )
                 for need in missing
             )
-        return topics.check(needs, record_bytes_max=ProducerBounds().record_bytes_max)
+        doubts = topics.check(needs, record_bytes_max=ProducerBounds().record_bytes_max)
+        if self._is_exactly_once and not missing:
+            self._prove_cluster()
+        return doubts
 
     def close(self) -> None:
         self.mailbox.close()
         self.store.close()
         if self._embedded is not None:
             self._embedded.close()
+
+    @property
+    def _is_exactly_once(self) -> bool:
+        return self._settings.kafka.delivery is Delivery.EXACTLY_ONCE
+
+    def _prove_cluster(self) -> None:
+        """``ConfigError`` where the cluster cannot do what kafka.delivery asks for."""
+        try:
+            self._cluster_probe(self.store.leader.info().store_id).prove()
+        except DeliveryStopped as refusal:
+            origin = self._settings.origin("kafka.delivery")
+            fix = 'use a broker with transactions, or set kafka.delivery = "at-least-once"'
+            raise ConfigError([Problem("kafka.delivery", origin, refusal.reason, fix)]) from refusal
+
+    def _cluster_probe(self, store_id: str) -> ClusterProbe:
+        kafka = self._settings.kafka
+        return ClusterProbe(
+            self.bootstrap,
+            name=kafka.client_name(store_id, "cluster"),
+            scratch_topic=kafka.probe_topic,
+            position_topic=kafka.position_topic,
+            token=lambda: secrets.token_hex(8),
+            settings=kafka.client,
+            bounds=self._bounds(),
+        )
+
+    def _bounds(self) -> ProducerBounds:
+        timeout = self._settings.kafka.message_timeout
+        return ProducerBounds(message_timeout_s=timeout.total_seconds())
 
     def _topics(self) -> Topics:
         return Topics(self.bootstrap, settings=self._settings.kafka.client)
@@ -118,18 +171,25 @@ def read_topic(bootstrap: str, topic: str, client: ClientSettings) -> TopicConte
     """Every committed record the broker still has."""
     reader = TopicReader(bootstrap, topic, settings=client)
     try:
-        complete = all(start == 0 for start in reader.starts().values())
-        return TopicContents(list(reader.records()), complete)
+        starts = reader.starts()
+        return TopicContents(list(reader.records()), starts)
     finally:
         reader.close()
 
 
 def topic_needs(settings: Settings) -> Sequence[TopicNeed]:
     """The topics that are written to."""
-    return (
-        TopicNeed(name=settings.kafka.msg_topic, compacted=False),
-        TopicNeed(name=settings.kafka.schd_topic, compacted=True),
-    )
+    kafka = settings.kafka
+    needs = [
+        TopicNeed(name=kafka.msg_topic, compacted=False),
+        TopicNeed(name=kafka.schd_topic, compacted=True),
+    ]
+    if kafka.delivery is Delivery.EXACTLY_ONCE:
+        needs += [
+            TopicNeed(name=kafka.position_topic, compacted=True, partitions=1),
+            TopicNeed(name=kafka.probe_topic, compacted=False, partitions=1),
+        ]
+    return needs
 
 
 def open_adapters(settings: Settings, *, owner: str) -> Adapters:

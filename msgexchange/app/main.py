@@ -19,8 +19,11 @@ from msgexchange.app.serving import BOOTSTRAP_FILE, serve
 from msgexchange.cli.commands import run
 from msgexchange.cli.context import DemoOptions, Misuse, UpgradeRefused, Verification
 from msgexchange.config import Settings, load
-from msgexchange.ports import Reads
+from msgexchange.ids import EventId
+from msgexchange.pipeline.redeliver import redeliver
+from msgexchange.ports import Reads, Redelivery, StoreInfo
 from msgexchange.store.schema import at_head
+from msgexchange.store.sql_store import SqlStore
 
 
 class Site:
@@ -32,11 +35,8 @@ class Site:
 
     @contextmanager
     def reads(self, settings: Settings) -> Iterator[Reads]:
-        store = open_store(settings, open_catalogue(settings))
-        try:
+        with self._store(settings) as store:
             yield store.reads
-        finally:
-            store.close()
 
     def serve(self, settings: Settings) -> int:
         return serve(settings)
@@ -71,6 +71,42 @@ class Site:
                 )
             migrate(settings, store)
             return "the schema is of this version now"
+        finally:
+            store.close()
+
+    @contextmanager
+    def redelivery(self, settings: Settings) -> Iterator[Redelivery]:
+        with self._store(settings) as store:
+            yield store.redelivery
+
+    def redeliver(self, settings: Settings, event_id: EventId, *, by: str, reason: str) -> EventId:
+        with self._store(settings) as store:
+            return redeliver(
+                store.redelivery,
+                event_id,
+                by=by,
+                reason=reason,
+                timezone=settings.site.timezone.key,
+                now=store.leader.database_now(),
+            )
+
+    def new_store_id(self, settings: Settings, *, by: str, reason: str | None) -> StoreInfo:
+        with self._store(settings) as store:
+            now = store.leader.database_now()
+            return store.acts.new_id(os.urandom(8).hex(), by=by, reason=reason, now=now)
+
+    def new_generation(
+        self, settings: Settings, *, above: int, by: str, reason: str | None
+    ) -> StoreInfo:
+        with self._store(settings) as store:
+            now = store.leader.database_now()
+            return store.acts.new_generation(above=above, by=by, reason=reason, now=now)
+
+    @contextmanager
+    def _store(self, settings: Settings) -> Iterator[SqlStore]:
+        store = open_store(settings, open_catalogue(settings))
+        try:
+            yield store
         finally:
             store.close()
 

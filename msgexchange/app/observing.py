@@ -11,6 +11,8 @@ from msgexchange.cli.context import Verification
 from msgexchange.codec.catalogue import Catalogue
 from msgexchange.codec.decode import decode
 from msgexchange.config import Profile, Settings
+from msgexchange.config.adapters import Delivery
+from msgexchange.flight.events import Target
 from msgexchange.flight.messages import Decoded
 from msgexchange.ids import MailboxId
 from msgexchange.invariants.checker import violations
@@ -73,7 +75,9 @@ def _left_out(seen: Observation) -> Sequence[str]:
     if seen.topics is None:
         reasons.append("I5, I12 and the topics' side of I6: give --kafka to read the topics")
     elif not seen.topics.complete:
-        reasons.append("I6 and I12 on the topics: the broker no longer has the oldest records")
+        reasons.append(
+            "I12, and I6 below where the topics begin: the broker no longer has the oldest records"
+        )
     unread = unreadable_past(seen)
     if unread:
         named = ", ".join(sorted(unread)[:FLIGHTS_NAMED_MAX])
@@ -131,6 +135,9 @@ def _topics(settings: Settings, sources: Sources, broker: Broker, facts: StoreFa
         msg=[_fact(record) for record in msg.records],
         schd=[_fact(record) for record in schd.records],
         complete=msg.complete and schd.complete and not older,
+        starts={Target.MSG: msg.starts, Target.SCHD: schd.starts},
+        exactly_once=kafka.delivery is Delivery.EXACTLY_ONCE,
+        born_at=broker.born_at,
     )
 
 

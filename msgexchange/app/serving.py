@@ -64,7 +64,6 @@ class Serving:
         self.clock = AnchoredClock(self.adapters.store.leader.database_now())
         self.journal = Journal(self._instruments, self.clock)
         self.registry.register(StoreGauges(self.adapters.store.reads.counts, self.clock))
-        self._info = self.adapters.store.leader.info()
         self.candidacy = Candidacy(
             settings,
             owner=self.owner,
@@ -115,7 +114,7 @@ class Serving:
             telemetry=self.journal,
             fence=fence,
             right=right,
-            info=self._info,
+            info=self.adapters.store.leader.info(),
             ring=self.candidacy.ring,
             green_at_s=lambda dependency: self.candidacy.probes[dependency].green_at_s,
         )

@@ -11,6 +11,7 @@ from msgexchange.clock import Clock
 from msgexchange.codec.decode import decode
 from msgexchange.codec.limits import Limits
 from msgexchange.config import Profile, Settings
+from msgexchange.config.adapters import Delivery
 from msgexchange.flight.events import Target
 from msgexchange.flight.messages import Decoded
 from msgexchange.ids import Fence
@@ -21,13 +22,22 @@ from msgexchange.lifecycle.watermark import ScanPolicy
 from msgexchange.pipeline.backfill import BackfillRules, BackfillSweep
 from msgexchange.pipeline.delivery import DeliveryRules
 from msgexchange.pipeline.dispatch import Dispatch
+from msgexchange.pipeline.dispatch_once import DispatchOnce
+from msgexchange.pipeline.flush_once import FlushOnce
 from msgexchange.pipeline.fold import PumpRules
 from msgexchange.pipeline.ingest import Ingest, IngestRules
 from msgexchange.pipeline.leadership import Right, RightfulProducer
 from msgexchange.pipeline.process import Pump, PumpBounds
 from msgexchange.pipeline.publish_flights import SchdFlush
+from msgexchange.pipeline.publishing import Publisher, Publishing
 from msgexchange.pipeline.step import Step
-from msgexchange.ports import Dependency, RecordProducer, StoreInfo, Telemetry
+from msgexchange.ports import (
+    Dependency,
+    RecordProducer,
+    StoreInfo,
+    Telemetry,
+    TransactionProducer,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +80,12 @@ class Steps:
 
     def open(self, name: str) -> Opened:
         """The step of the actor called ``name``, with adapters of its own where it needs them."""
+        once = self._settings.kafka.delivery is Delivery.EXACTLY_ONCE
         openers: dict[str, Callable[[], Opened]] = {
             "inbox": self._inbox,
             "pump": self._pump,
-            "dispatcher-msg": self._dispatcher,
-            "schd-flush": self._schd_flush,
+            "dispatcher-msg": self._dispatcher_once if once else self._dispatcher,
+            "schd-flush": self._flush_once if once else self._schd_flush,
             "jobs": self._jobs,
         }
         return openers[name]()
@@ -155,6 +166,62 @@ class Steps:
 
     def _producer(self, topic: str) -> RecordProducer:
         return RightfulProducer(self._adapters.open_producer(topic), self._right)
+
+    def _publishing(
+        self, target: Target, topic: str, check_fence: Callable[[Fence], None]
+    ) -> tuple[Publishing, TransactionProducer]:
+        producer = self._adapters.open_transactions(topic, target.value, self._info.store_id)
+        publisher = Publisher(
+            target=target, info=self._info, fence=self._fence, check_fence=check_fence
+        )
+        publishing = Publishing(
+            publisher,
+            producer=producer,
+            positions=self._adapters.store.positions,
+            clock=self._clock,
+            telemetry=self._telemetry,
+        )
+        return publishing, producer
+
+    def _dispatcher_once(self) -> Opened:
+        store = self._adapters.store.outbox
+        publishing, producer = self._publishing(
+            Target.MSG, self._settings.kafka.msg_topic, store.check_fence
+        )
+        return Opened(
+            DispatchOnce(
+                target=Target.MSG,
+                store=store,
+                publishing=publishing,
+                clock=self._clock,
+                fence=self._fence,
+                generation=self._info.generation,
+                rules=self._delivery_rules(DeliveryRules().window_max),
+                idle_poll=self._settings.pipeline.poll_interval,
+                telemetry=self._telemetry,
+            ),
+            close=producer.close,
+        )
+
+    def _flush_once(self) -> Opened:
+        store = self._adapters.store.schd
+        publishing, producer = self._publishing(
+            Target.SCHD, self._settings.kafka.schd_topic, store.check_fence
+        )
+        return Opened(
+            FlushOnce(
+                store=store,
+                publishing=publishing,
+                clock=self._clock,
+                fence=self._fence,
+                generation=self._info.generation,
+                rules=self._delivery_rules(self._settings.schd.flush_limit),
+                flush_period=self._settings.schd.flush_period,
+                new_flush_id=self._flush_id,
+                telemetry=self._telemetry,
+            ),
+            close=producer.close,
+        )
 
     def _dispatcher(self) -> Opened:
         producer = self._producer(self._settings.kafka.msg_topic)

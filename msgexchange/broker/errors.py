@@ -42,6 +42,15 @@ NOT_KNOWN_HERE: Final = frozenset(
 )
 """The broker does not tell, or not us."""
 
+SHUT_OUT: Final = frozenset(
+    {
+        KafkaError.PRODUCER_FENCED,
+        KafkaError.INVALID_PRODUCER_EPOCH,
+        KafkaError._FENCED,  # noqa: SLF001
+    }
+)
+"""A newer producer has our name, or the broker has ended a transaction that took too long."""
+
 
 def error_of(exception: KafkaException) -> KafkaError:
     """The error a client exception carries."""

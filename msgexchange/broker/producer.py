@@ -16,15 +16,16 @@ was already under way, as its sequence numbers no longer fit. Hence here:
 from collections.abc import Sequence
 from functools import partial
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaException, Producer
 
-from msgexchange.broker.errors import PURGED, RECORD_REFUSED, error_of, reason_of, translated
+from msgexchange.broker.errors import error_of, reason_of, translated
 from msgexchange.broker.settings import (
     LOGGER,
     ClientSettings,
     ProducerBounds,
     producer_config,
 )
+from msgexchange.broker.window import HELD_BACK, Window
 from msgexchange.clock import Clock
 from msgexchange.ports import (
     Acknowledged,
@@ -35,7 +36,6 @@ from msgexchange.ports import (
     Unavailable,
 )
 
-_HELD_BACK = NotDelivered("held back behind a record that did not go out")
 _PURGE_S_MAX = 2.0
 
 
@@ -79,7 +79,7 @@ class KafkaRecordProducer:
     def close(self) -> None:
         """Whatever is queued is purged, not flushed: ``send`` has answered for all of it."""
         if self._session is not None:
-            self._abandon(self._session, _Window(0))
+            self._abandon(self._session, Window(0))
 
     def _send_singly(
         self, records: Sequence[Record], answers: Sequence[Delivery], first: int, deadline: float
@@ -90,13 +90,13 @@ class KafkaRecordProducer:
             if isinstance(answer, Acknowledged):
                 result.append(answer)
             elif stopped:
-                result.append(_HELD_BACK)
+                result.append(HELD_BACK)
             else:
                 result.extend(self._send_window([record], deadline))
         return result
 
     def _send_window(self, records: Sequence[Record], deadline: float) -> Sequence[Delivery]:
-        window = _Window(len(records))
+        window = Window(len(records))
         try:
             session = self._session or self._new_session()
         except Unavailable as failure:
@@ -111,7 +111,7 @@ class KafkaRecordProducer:
         return window.answers()
 
     def _enqueue(
-        self, session: Producer, window: "_Window", number: int, record: Record, deadline: float
+        self, session: Producer, window: Window, number: int, record: Record, deadline: float
     ) -> bool:
         """False if nothing may follow the record."""
         while True:
@@ -134,7 +134,7 @@ class KafkaRecordProducer:
                 window.enqueued += 1
                 return True
 
-    def _poll(self, session: Producer, window: "_Window", deadline: float) -> None:
+    def _poll(self, session: Producer, window: Window, deadline: float) -> None:
         """Serve reports until there is none or the time is over."""
         # Not flush(): it goes on calling back after a fatal error was raised inside it, and every
         # callback then fails.
@@ -143,7 +143,7 @@ class KafkaRecordProducer:
         except KafkaException as exception:
             window.broken = reason_of(error_of(exception))
 
-    def _abandon(self, session: Producer, window: "_Window") -> None:
+    def _abandon(self, session: Producer, window: Window) -> None:
         self._session = None
         deadline = self._clock.monotonic() + _PURGE_S_MAX
         session.purge(in_queue=True, in_flight=True, blocking=True)
@@ -162,62 +162,3 @@ class KafkaRecordProducer:
     def _ask_metadata(self, session: Producer) -> None:
         with translated():
             session.list_topics(self._topic, timeout=self._bounds.round_trip_timeout_s)
-
-
-class _Window:
-    """The answers to one window, as the reports come in."""
-
-    def __init__(self, size: int) -> None:
-        self._answers: list[Delivery | None] = [None] * size
-        self.enqueued = 0
-        self.broken: str | None = None
-        """Why the session can go on no more."""
-        self._acknowledged = 0
-        self._failed = 0
-
-    @property
-    def unreported(self) -> int:
-        return self.enqueued - self._acknowledged - self._failed
-
-    @property
-    def waits(self) -> bool:
-        """Worth waiting for: after a failure the rest can only be purged."""
-        return self.unreported > 0 and not self._failed and self.broken is None
-
-    @property
-    def is_sound(self) -> bool:
-        """Everything that was handed to the client is at the broker."""
-        return self._acknowledged == self.enqueued and self.broken is None
-
-    def report(self, number: int, error: KafkaError | None, message: Message) -> None:
-        """What the client calls once for each record, from ``poll``."""
-        if error is not None:
-            self._failed += 1
-            if error.code() not in PURGED:
-                self._answers[number] = _failure(error)
-            return
-        partition, offset = message.partition(), message.offset()
-        assert partition is not None
-        assert offset is not None
-        self._acknowledged += 1
-        self._answers[number] = Acknowledged(partition, offset)
-
-    def refuse(self, number: int, error: KafkaError) -> None:
-        """The client itself did not take the record."""
-        self._answers[number] = _failure(error)
-        if error.code() not in RECORD_REFUSED:
-            self.broken = reason_of(error)
-
-    def answers(self) -> Sequence[Delivery]:
-        """An answer for every record; one without a report was not acknowledged."""
-        unanswered = NotDelivered(self.broken or "not acknowledged in time")
-        return [
-            answer or (unanswered if number < self.enqueued else _HELD_BACK)
-            for number, answer in enumerate(self._answers)
-        ]
-
-
-def _failure(error: KafkaError) -> Delivery:
-    if error.code() in RECORD_REFUSED:
-        return RecordRefused(reason_of(error))
-    return NotDelivered(reason_of(error))

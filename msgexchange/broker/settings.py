@@ -46,6 +46,9 @@ _NEVER: Final = frozenset(
         *("partitioner_cb", "plugin.library.paths"),
     }
 )
+TRANSACTION_TIMEOUT_S: Final = 15.0
+"""After so long the broker ends a transaction that nobody ended (spec 4.2)."""
+
 _TEST_PREFIX: Final = "test."
 
 _TIMEOUTS: Final = frozenset({"request.timeout.ms", "socket.timeout.ms"})
@@ -126,4 +129,26 @@ def producer_config(
         "message.max.bytes": bounds.record_bytes_max,
         "queue.buffering.max.messages": bounds.queue_records_max,
         "queue.buffering.max.kbytes": bounds.queue_bytes_max >> 10,
+    }
+
+
+def transaction_config(
+    bootstrap: str, settings: ClientSettings, bounds: ProducerBounds, *, name: str
+) -> dict[str, Any]:
+    """A producer whose windows are transactions; ``name`` tells it from every other one's.
+
+    A record is given up before its transaction expires at the broker, so that the client aborts
+    instead of being shut out. ``ValueError`` where the bounds do not allow that.
+    """
+    if bounds.message_timeout_s >= TRANSACTION_TIMEOUT_S:
+        raise ValueError(
+            f"kafka.message-timeout must be below the transaction's {TRANSACTION_TIMEOUT_S:g} s"
+        )
+    config = producer_config(bootstrap, settings, bounds)
+    # A transaction has no gaps: a record that fails takes the whole of it along.
+    del config["enable.gapless.guarantee"]
+    return config | {
+        "transactional.id": name,
+        "transaction.timeout.ms": int(TRANSACTION_TIMEOUT_S * 1000),
+        "message.timeout.ms": int(bounds.message_timeout_s * 1000),
     }

@@ -77,9 +77,20 @@ class Topics:
         ]
         for need in needs:
             if need.name not in missing:
+                problems += self._partition_problems(need)
                 config = self._config(need.name)
                 problems += _config_problems(need, config, record_bytes_max)
         return problems
+
+    def _partition_problems(self, need: TopicNeed) -> Iterator[str]:
+        """A topic whose one partition is what it is for must not have more."""
+        if need.partitions != 1:
+            return
+        with translated():
+            found = self._client.list_topics(need.name, timeout=self._timeout_s)
+        count = len(found.topics[need.name].partitions)
+        if count != 1:
+            yield f"kafka: topic {need.name} has {count} partitions; it must have one"
 
     def _config(self, topic: str) -> Mapping[str, str]:
         """The topic's settings; empty where the broker has none to tell."""

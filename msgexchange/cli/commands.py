@@ -8,6 +8,7 @@ from msgexchange import __version__
 from msgexchange.cli.context import Backends, Failure, Misuse, Session
 from msgexchange.cli.describing import catalogue, config
 from msgexchange.cli.reading import dead, explain, flight, flights, head, status
+from msgexchange.cli.redelivering import redeliver
 from msgexchange.cli.running import demo, serve, store, verify
 from msgexchange.cli.sending import send
 from msgexchange.config import ConfigError
@@ -53,6 +54,7 @@ for command in (
     flight,
     explain,
     dead,
+    redeliver,
     verify,
     catalogue,
     config,

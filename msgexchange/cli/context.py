@@ -9,8 +9,9 @@ from typing import Protocol
 import click
 
 from msgexchange.config import Settings
+from msgexchange.ids import EventId
 from msgexchange.invariants.observation import Violation
-from msgexchange.ports import Reads
+from msgexchange.ports import Reads, Redelivery, StoreInfo
 
 WRONG = 1
 """Exit status: found something wrong."""
@@ -40,6 +41,18 @@ class Backends(Protocol):
     def upgrade(self, settings: Settings, *, backup_done: bool) -> str:
         """Bring the own store to head; says what it did. Raises ``UpgradeRefused``."""
         ...
+
+    def redelivery(self, settings: Settings) -> AbstractContextManager[Redelivery]: ...
+
+    def redeliver(self, settings: Settings, event_id: EventId, *, by: str, reason: str) -> EventId:
+        """Raises ``NotRedeliverable``."""
+        ...
+
+    def new_store_id(self, settings: Settings, *, by: str, reason: str | None) -> StoreInfo: ...
+
+    def new_generation(
+        self, settings: Settings, *, above: int, by: str, reason: str | None
+    ) -> StoreInfo: ...
 
 
 class UpgradeRefused(Exception):

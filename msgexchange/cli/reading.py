@@ -8,6 +8,7 @@ import click
 
 from msgexchange.cli import show
 from msgexchange.cli.context import Failure, Session
+from msgexchange.cli.redelivering import show_dead_events
 from msgexchange.flight.events import Target, schd_value
 from msgexchange.flight.state import FlightStatus
 from msgexchange.ids import Flid, MailboxId
@@ -216,12 +217,16 @@ def flight(session: Session, *, flid: str, as_json: bool) -> None:
     )
 
 
-@click.command(epilog="Example: run.py dead")
+@click.command(epilog="Examples: run.py dead;  run.py dead --events")
+@click.option("--events", is_flag=True, help="Events the broker would not take, not messages.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
 @JSON
 @click.pass_obj
-def dead(session: Session, *, limit: int, as_json: bool) -> None:
+def dead(session: Session, *, events: bool, limit: int, as_json: bool) -> None:
     """Dead letters: each needs a person."""
+    if events:
+        show_dead_events(session, limit=limit, as_json=as_json)
+        return
     with session.reads() as reads:
         letters = reads.dead(limit=limit)
     if as_json:

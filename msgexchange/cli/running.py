@@ -113,3 +113,42 @@ def upgrade(session: Session, *, backup_done: bool) -> None:
         click.echo(session.backends.upgrade(session.settings(), backup_done=backup_done))
     except UpgradeRefused as refusal:
         raise Misuse(str(refusal)) from refusal
+
+
+BY = click.option("--by", required=True, help="Who does it; goes to the audit.")
+REASON = click.option("--reason", help="Why; goes to the audit.")
+
+
+@store.command("new-id", epilog="Example: run.py --config copy.toml store new-id --by jl")
+@BY
+@REASON
+@click.pass_obj
+def new_id(session: Session, *, by: str, reason: str | None) -> None:
+    """Give a copied store an id of its own, before it publishes anything.
+
+    Topics know a store by its id: two with the same id would shut each other out.
+    """
+    after = session.backends.new_store_id(session.settings(), by=by, reason=reason)
+    click.echo(f"store {after.store_id}, generation {after.generation}")
+
+
+@store.command(
+    "new-generation",
+    epilog='Example: run.py store new-generation --by jl --reason "restored from last night"',
+)
+@BY
+@REASON
+@click.option(
+    "--above",
+    type=click.IntRange(0, 1_000_000_000),
+    default=0,
+    help="Raise it above this one as well: the generation the topics were last written by.",
+)
+@click.pass_obj
+def new_generation(session: Session, *, by: str, reason: str | None, above: int) -> None:
+    """Say that the store was restored from a backup: consumers then compare versions, not ids.
+
+    A running pipeline stops working and must be started again.
+    """
+    after = session.backends.new_generation(session.settings(), above=above, by=by, reason=reason)
+    click.echo(f"store {after.store_id}, generation {after.generation}")

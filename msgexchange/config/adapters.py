@@ -161,13 +161,24 @@ class Kafka(Section):
     )
     topic_msg: TopicName = Field(default="msg", description="topic of every change, in order")
     topic_schd: TopicName = Field(default="schd", description="topic of each flight's last state")
+    topic_position: TopicName = Field(
+        default="msgexchange-position",
+        description="exactly-once: topic whose committed offsets say what is published; one "
+        "partition, compacted",
+    )
+    topic_probe: TopicName = Field(
+        default="msgexchange-probe",
+        description="exactly-once: scratch topic on which a cluster must show, before its first "
+        "use, that it hides aborted records and shuts out old producers",
+    )
     prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{0,100}$")] = Field(
-        default="", description="put before both topics' names; shadow- in shadow"
+        default="",
+        description="put before the topics' names and before the names the broker knows us "
+        "by; shadow- in shadow",
     )
     delivery: Delivery = Field(
         default=Delivery.AT_LEAST_ONCE,
-        description="exactly-once (default in production; not in this version) or at-least-once "
-        "(default elsewhere)",
+        description="exactly-once (default in production) or at-least-once (default elsewhere)",
     )
     create_topics: bool = Field(
         default=False, description="create missing topics at start; true in embedded"
@@ -195,3 +206,17 @@ class Kafka(Section):
     def schd_topic(self) -> str:
         """Full name of the topic of states."""
         return self.prefix + self.topic_schd
+
+    @property
+    def position_topic(self) -> str:
+        """Full name of the topic of positions."""
+        return self.prefix + self.topic_position
+
+    @property
+    def probe_topic(self) -> str:
+        """Full name of the scratch topic."""
+        return self.prefix + self.topic_probe
+
+    def client_name(self, store_id: str, target: str) -> str:
+        """Transactional id and group of one target of one store: another instance has others."""
+        return f"{self.prefix or 'msgexchange-'}{store_id}-{target}"

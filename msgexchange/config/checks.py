@@ -38,12 +38,16 @@ def contradictions(settings: Settings) -> Iterator[Problem]:
     yield from _catalogue(settings)
     yield from _weak_producer(settings)
     yield from _same_database(settings)
-    if settings.kafka.delivery is Delivery.EXACTLY_ONCE:
+    if (
+        settings.kafka.delivery is Delivery.EXACTLY_ONCE
+        and settings.profile is Profile.EMBEDDED
+        and settings.kafka.bootstrap is None
+    ):
         yield _problem(
             settings,
             "kafka.delivery",
-            "this version delivers at least once only; exactly-once is not implemented",
-            'set it to "at-least-once", and see to it that consumers skip repeated event ids',
+            "the embedded broker cannot deliver exactly once: it does not hide aborted records",
+            'set kafka.bootstrap to a real broker, or leave it at "at-least-once"',
         )
     if settings.profile is not Profile.EMBEDDED:
         yield from _missing(settings)

@@ -1,8 +1,10 @@
 """What the checker looks at: plain facts read from mailbox, own store and topics."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 
+from msgexchange.flight.events import Target
 from msgexchange.flight.messages import Decoded
 from msgexchange.ids import MailboxId
 from msgexchange.ports import StoreFacts
@@ -21,13 +23,19 @@ class RecordFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicFacts:
-    """Both topics from their log start; ``log_start`` by partition is 0 where nothing expired."""
+    """Both topics as a read_committed consumer sees them, from their log start."""
 
     generation: int
     msg: Sequence[RecordFact]
     schd: Sequence[RecordFact]
     complete: bool
     """False when old records were removed by the broker: what lies before cannot be judged."""
+    starts: Mapping[Target, Mapping[int, int]] = field(default_factory=dict)
+    """First offset still held, by partition; 0 where it is not named."""
+    born_at: datetime | None = None
+    """When the broker began with nothing, None where it keeps what it has."""
+    exactly_once: bool = False
+    """A record that comes again is a broken promise, not a repeat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

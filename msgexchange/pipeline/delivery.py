@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import takewhile
 
 from msgexchange.ids import EventId
 from msgexchange.lifecycle.backoff import Backoff
@@ -38,13 +39,10 @@ def send(
 ) -> dict[EventId, Delivery]:
     """One answer per event; a record over the size limit is refused before anything leaves."""
     records = [record_of(entry, generation) for entry in entries]
-    sizes = [record_bytes(record) for record in records]
     answers: dict[EventId, Delivery] = {
-        entry.event_id: RecordRefused(
-            f"record of {size} bytes is over the topic's limit of {rules.record_bytes_max}"
-        )
-        for entry, size in zip(entries, sizes, strict=True)
-        if size > rules.record_bytes_max
+        entry.event_id: refusal
+        for entry in entries
+        if (refusal := refusal_of(entry, generation=generation, rules=rules)) is not None
     }
     fitting = [
         (entry, record)
@@ -83,3 +81,34 @@ def failure_of(
         else now + rules.backoff.after(attempts),
         error=refused.reason,
     )
+
+
+def refusal_of(
+    entry: OutboxEntry, *, generation: int, rules: DeliveryRules
+) -> RecordRefused | None:
+    """Why the record must not even be tried, None if it may."""
+    size = record_bytes(record_of(entry, generation))
+    if size <= rules.record_bytes_max:
+        return None
+    return RecordRefused(
+        f"record of {size} bytes is over the topic's limit of {rules.record_bytes_max}"
+    )
+
+
+def window_of(
+    pending: Sequence[OutboxEntry], *, generation: int, rules: DeliveryRules
+) -> list[OutboxEntry]:
+    """The due events up to one that is too large; that one goes alone.
+
+    A refused record must be sent or dead before its successors leave, so whatever is known to be
+    refused, or was refused before, never shares a window.
+    """
+    head = pending[0]
+
+    def alone(entry: OutboxEntry) -> bool:
+        refusal = refusal_of(entry, generation=generation, rules=rules)
+        return entry.attempts > 0 or entry.next_attempt_at is not None or refusal is not None
+
+    if alone(head):
+        return [head]
+    return list(takewhile(lambda entry: not alone(entry), pending))

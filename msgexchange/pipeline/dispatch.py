@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from itertools import takewhile
 
 from msgexchange.clock import Clock
 from msgexchange.flight.events import Target
@@ -13,8 +12,8 @@ from msgexchange.pipeline.delivery import (
     failure_of,
     send,
     undelivered,
+    window_of,
 )
-from msgexchange.pipeline.records import record_bytes, record_of
 from msgexchange.pipeline.step import NOW, PauseS
 from msgexchange.ports import (
     Acknowledged,
@@ -64,32 +63,8 @@ class Dispatch:
         due_at = pending[0].next_attempt_at
         if due_at is not None and due_at > now:
             return max((due_at - now).total_seconds(), 0.001)
-        self._dispatch(self._window(pending))
+        self._dispatch(window_of(pending, generation=self._generation, rules=self._rules))
         return NOW
-
-    def _window(self, pending: Sequence[OutboxEntry]) -> list[OutboxEntry]:
-        """The due events up to one that is too large; that one goes alone.
-
-        A refused record must be sent or dead before its successors leave, so whatever is known
-        to be refused, or was refused before, never shares a window.
-        """
-        head = pending[0]
-        if head.attempts or self._too_large(head):
-            return [head]
-        return list(
-            takewhile(
-                lambda entry: (
-                    entry.next_attempt_at is None
-                    and entry.attempts == 0
-                    and not self._too_large(entry)
-                ),
-                pending,
-            )
-        )
-
-    def _too_large(self, entry: OutboxEntry) -> bool:
-        size = record_bytes(record_of(entry, self._generation))
-        return size > self._rules.record_bytes_max
 
     def _dispatch(self, window: Sequence[OutboxEntry]) -> None:
         self._store.check_fence(self._fence)

@@ -66,14 +66,19 @@ class SchdFlush:
         now = self._clock.now()
         self._store.end_flush(self._fence, flush, sent, now=now)
         self._telemetry.count("events_sent", len(sent), target="KAFKA:schd")
+        is_refused = False
         for entry in flush.winners:
             answer = answers[entry.event_id]
             if isinstance(answer, RecordRefused):
+                is_refused = True
                 failure = failure_of(entry, answer, now=now, rules=self._rules)
                 self._store.charge(self._fence, failure, now=now)
                 if failure.next_attempt_at is None:
                     self._telemetry.alert("dead-event", f"event {entry.event_id}: {answer.reason}")
         reason = undelivered(answers)
+        if is_refused:
+            # Whatever was held back behind it is no outage: it goes with the next flush, at once.
+            return NOW
         if reason is not None:
             raise Unavailable(Dependency.BROKER, reason)
         return NOW if len(flush.winners) >= self._rules.window_max else self._period_s

@@ -33,7 +33,13 @@ from msgexchange.ports.failures import (
     Unavailable,
 )
 from msgexchange.ports.intake import IntakeState, IntakeStore, IntakeTransaction
-from msgexchange.ports.leader import LeaderStore, LeaseView, Standby, StoreInfo
+from msgexchange.ports.leader import (
+    LeaderStore,
+    LeaseView,
+    Standby,
+    StoreActs,
+    StoreInfo,
+)
 from msgexchange.ports.mailbox import (
     InsertUnknown,
     Listing,
@@ -63,7 +69,15 @@ from msgexchange.ports.reads import (
     Reads,
     StoreCounts,
 )
+from msgexchange.ports.redelivery import DeadEvent, Redelivery, RedeliveryTransaction
 from msgexchange.ports.telemetry import Telemetry
+from msgexchange.ports.transactions import (
+    DeliveryStopped,
+    PositionStore,
+    Superseded,
+    TransactionProducer,
+    WindowRefused,
+)
 
 __all__ = [
     "Acknowledged",
@@ -73,8 +87,10 @@ __all__ = [
     "ChangeFact",
     "ChangeRow",
     "ChangeView",
+    "DeadEvent",
     "DeadView",
     "Delivery",
+    "DeliveryStopped",
     "Dependency",
     "DueMark",
     "EventFact",
@@ -105,21 +121,28 @@ __all__ = [
     "OutboxEntry",
     "OutboxStore",
     "PortError",
+    "PositionStore",
     "PumpStore",
     "PumpTransaction",
     "Reads",
     "Record",
     "RecordProducer",
     "RecordRefused",
+    "Redelivery",
+    "RedeliveryTransaction",
     "RetryNow",
     "SchdStore",
     "SnapshotEntry",
     "Standby",
+    "StoreActs",
     "StoreCounts",
     "StoreFacts",
     "StoreInfo",
+    "Superseded",
     "Telemetry",
     "Text",
     "TextMissing",
+    "TransactionProducer",
     "Unavailable",
+    "WindowRefused",
 ]

@@ -14,6 +14,7 @@ class OutboxEntry:
     """A pending event with what its record carries (spec 4.4)."""
 
     event_id: EventId
+    nonce: int
     type: EventType
     partition_key: str
     flid: Flid | None

@@ -44,6 +44,8 @@ class EventFact:
     superseded_by: EventId | None
     error: str | None
     sent_at: datetime | None
+    place: tuple[int, int] | None = None
+    """Partition and offset of its record; None where the answer was lost or nothing was sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,20 @@ class LeaseView:
     standbys: Sequence[Standby] = ()
 
 
+class StoreActs(Protocol):
+    """What people do to the store as a whole; each act is audited and ends the leader's right."""
+
+    def new_id(self, store_id: str, *, by: str, reason: str | None, now: datetime) -> StoreInfo:
+        """The store is another one from here on: it was copied."""
+        ...
+
+    def new_generation(
+        self, *, above: int, by: str, reason: str | None, now: datetime
+    ) -> StoreInfo:
+        """One more than before, and more than ``above``: the store was restored."""
+        ...
+
+
 class LeaderStore(Protocol):
     """Each call bounded well below the lease, and none waits for the pump's transaction."""
 

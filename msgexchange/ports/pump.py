@@ -8,7 +8,7 @@ from typing import Protocol
 
 from msgexchange.flight.events import EventType, Target
 from msgexchange.flight.state import FlightState, Json
-from msgexchange.ids import Fence, Flid, Identity, MailboxId
+from msgexchange.ids import EventId, Fence, Flid, Identity, MailboxId
 from msgexchange.lifecycle.identity import Holder
 from msgexchange.lifecycle.states import ErrorClass, InboxEntry, MessageState
 from msgexchange.ports.mailbox import MarkOutcome
@@ -93,6 +93,7 @@ class NewEvent:
     operation_day: date | None
     payload: bytes | None
     traceparent: str | None = None
+    redelivery_of: EventId | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

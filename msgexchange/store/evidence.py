@@ -58,6 +58,8 @@ _EVENTS = (
         msg_event_state.c.superseded_by,
         msg_event_state.c.error,
         msg_event_state.c.sent_at,
+        msg_event_state.c.partition_,
+        msg_event_state.c.offset_,
     )
     .join_from(msg_event, msg_event_state, msg_event.c.event_id == msg_event_state.c.event_id)
     .order_by(msg_event.c.event_id)
@@ -132,6 +134,7 @@ def _event(row: Any) -> EventFact:
         superseded_by=None if row.superseded_by is None else EventId(row.superseded_by),
         error=row.error,
         sent_at=row.sent_at,
+        place=None if row.partition_ is None else (row.partition_, row.offset_),
     )
 
 

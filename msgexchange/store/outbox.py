@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import String, bindparam, select
+from sqlalchemy import BigInteger, String, bindparam, select
 
 from msgexchange.flight.events import Target
 from msgexchange.ids import EventId, Fence
 from msgexchange.ports import Acknowledged, EventFailure, OutboxEntry
+from msgexchange.store.delivery_marks import move_mark
 from msgexchange.store.pending import IS_PENDING, STATE, PendingEvents, cut, sent_row
 from msgexchange.store.sessions import Sessions
 from msgexchange.store.transaction import check_fence, leader_transaction
@@ -18,6 +19,7 @@ _OLDEST = (
     .order_by(STATE.event_id)
     .limit(bindparam("limit"))
 )
+_TARGET_OF = select(STATE.target).where(STATE.event_id == bindparam("id", type_=BigInteger()))
 
 
 class Outbox:
@@ -41,6 +43,10 @@ class Outbox:
                 connection,
                 [sent_row(id_, ack.partition, ack.offset, now) for id_, ack in sent.items()],
             )
+            if sent:
+                # All of one target: a window is.
+                target = connection.execute(_TARGET_OF, {"id": max(sent)}).scalar_one()
+                move_mark(connection, Target(target), max(sent), now)
 
     def charge(self, fence: Fence, failure: EventFailure, *, now: datetime) -> None:  # noqa: ARG002
         with leader_transaction(self._sessions, fence) as connection:

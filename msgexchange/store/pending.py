@@ -105,11 +105,17 @@ def sent_row(event_id: EventId, partition: int, offset: int, at: datetime) -> di
     return {"event_id": event_id, "sent_at": at, "partition_": partition, "offset_": offset}
 
 
+def recovered_row(event_id: EventId, at: datetime) -> dict[str, Any]:
+    """Sent for certain; where it landed was lost with the answer."""
+    return {"event_id": event_id, "sent_at": at, "partition_": None, "offset_": None}
+
+
 def _entries(among: Among) -> Select[Any]:
     earlier = msg_event_state.alias("earlier")
     previous_is_dead = exists(
         select(earlier.c.event_id).where(
             earlier.c.state == DEAD,
+            earlier.c.redelivered_as.is_(None),
             earlier.c.flid == STATE.flid,
             earlier.c.target == STATE.target,
             earlier.c.event_id < STATE.event_id,
@@ -130,6 +136,7 @@ def _entries(among: Among) -> Select[Any]:
 def _entry(row: Any) -> OutboxEntry:
     return OutboxEntry(
         event_id=EventId(row.event_id),
+        nonce=row.nonce,
         type=EventType(row.event_type),
         partition_key=row.partition_key,
         flid=None if row.flid is None else Flid(row.flid),

@@ -17,9 +17,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
+from msgexchange.flight.events import Target
 from msgexchange.ids import EventId, Fence
 from msgexchange.ports import Acknowledged, EventFailure, Flush, OutboxEntry
 from msgexchange.store.bulk import Bulk, Given
+from msgexchange.store.delivery_marks import move_mark
 from msgexchange.store.pending import IS_PENDING, STATE, PendingEvents, cut, sent_row
 from msgexchange.store.sessions import Sessions
 from msgexchange.store.tables import (
@@ -35,6 +37,13 @@ from msgexchange.store.types import Stamp
 
 WINDOW_PER_FLIGHT = 4
 """So many pending events per wanted flight are looked at before all of them are."""
+
+KEYS: Mapping[str, TypeEngine[Any]] = {
+    "flid": String(FLID_CHARS),
+    "winner": BigInteger(),
+    "flush_id": String(36),
+}
+"""A flight, the event that stands for its older ones, and its flush (a death: None)."""
 
 IS_WAITING = IS_PENDING & (STATE.target == SCHD)
 """Written as the partial index writes it."""
@@ -97,9 +106,8 @@ class Schd:
     def __init__(self, sessions: Sessions, bulk: Bulk, events: PendingEvents) -> None:
         self._sessions = sessions
         self._events = events
-        row: dict[str, TypeEngine[Any]] = {"flid": String(FLID_CHARS), "winner": BigInteger()}
         self._claim = bulk.change({"winner": BigInteger(), "flush_id": String(36)}, _claim)
-        self._supersede = bulk.change(row, _supersede)
+        self._supersede = bulk.change(KEYS, superseding)
         self._release = bulk.change({"winner": BigInteger()}, _release)
 
     def begin_flush(
@@ -116,19 +124,22 @@ class Schd:
         delivered = [entry for entry in flush.winners if entry.event_id in sent]
         others = [entry for entry in flush.winners if entry.event_id not in sent]
         with leader_transaction(self._sessions, fence) as connection:
-            self._supersede(connection, _keys(delivered))
+            self._supersede(connection, _keys(delivered, flush.flush_id))
             self._events.mark_sent(
                 connection,
                 [sent_row(id_, ack.partition, ack.offset, now) for id_, ack in sent.items()],
             )
-            self._release(connection, _keys(others))
+            self._release(connection, [{"winner": entry.event_id} for entry in others])
+            if sent:
+                move_mark(connection, Target.SCHD, max(sent), now)
 
     def charge(self, fence: Fence, failure: EventFailure, *, now: datetime) -> None:  # noqa: ARG002
         with leader_transaction(self._sessions, fence) as connection:
             self._events.charge(connection, failure)
             if failure.next_attempt_at is None:
                 flid = connection.execute(_FLID_OF, {"id": failure.event_id}).scalar_one()
-                self._supersede(connection, [{"flid": flid, "winner": failure.event_id}])
+                stood_for = {"flid": flid, "winner": failure.event_id, "flush_id": None}
+                self._supersede(connection, [stood_for])
 
     def check_fence(self, fence: Fence) -> None:
         check_fence(self._sessions, fence)
@@ -152,8 +163,10 @@ def _winners(connection: Connection, limit: int, now: datetime) -> list[tuple[in
     return [(row.winner, row.payload_bytes) for row in rows]
 
 
-def _keys(entries: Sequence[OutboxEntry]) -> list[dict[str, Any]]:
-    return [{"flid": entry.flid, "winner": entry.event_id} for entry in entries]
+def _keys(entries: Sequence[OutboxEntry], flush_id: str) -> list[dict[str, Any]]:
+    return [
+        {"flid": entry.flid, "winner": entry.event_id, "flush_id": flush_id} for entry in entries
+    ]
 
 
 def _claim(given: Given) -> Any:
@@ -169,11 +182,16 @@ def _claim(given: Given) -> Any:
     )
 
 
-def _supersede(given: Given) -> Any:
+def superseding(given: Given) -> Any:
     return (
         update(msg_event_state)
         .where(IS_WAITING, STATE.flid == given("flid"), STATE.event_id < given("winner"))
-        .values(state=SUPERSEDED, superseded_by=given("winner"), next_attempt_at=None)
+        .values(
+            state=SUPERSEDED,
+            superseded_by=given("winner"),
+            flush_id=given("flush_id"),
+            next_attempt_at=None,
+        )
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from sqlalchemy import Engine, exists, inspect, or_, select
 
 from msgexchange.codec.catalogue import Catalogue
+from msgexchange.store.acts import StoreActs
 from msgexchange.store.bulk import Bulk, PortableBulk
 from msgexchange.store.bulk_postgresql import PostgresqlBulk
 from msgexchange.store.evidence import StoreEvidence
@@ -13,8 +14,10 @@ from msgexchange.store.leader import Leader
 from msgexchange.store.marks import Backfill
 from msgexchange.store.outbox import Outbox
 from msgexchange.store.pending import PendingEvents
+from msgexchange.store.positions import Positions
 from msgexchange.store.pump import Pump, PumpStatements
 from msgexchange.store.reads import StoreReads
+from msgexchange.store.redelivery import Redeliveries
 from msgexchange.store.schd import Schd
 from msgexchange.store.sessions import Sessions
 from msgexchange.store.tables import flight_schd, proc_state, store_info
@@ -53,6 +56,9 @@ class SqlStore:
         self.backfill = Backfill(sessions, statements.marks)
         self.outbox = Outbox(sessions, events)
         self.schd = Schd(sessions, form, events)
+        self.positions = Positions(sessions, form, events)
+        self.redelivery = Redeliveries(sessions, statements.flights, statements.appender, nonce)
+        self.acts = StoreActs(sessions, nonce)
         lease_sessions = sessions if lease_engine is None else Sessions(lease_engine)
         self.leader = Leader(lease_sessions, dialect=engine.dialect.name)
         self.reads = StoreReads(sessions, statements.flights, self.leader)

@@ -361,6 +361,7 @@ msg_event_state = Table(
     Column("payload_bytes", Integer, nullable=False),
     Column("state", String(10), nullable=False),
     Column("superseded_by", BigInteger),
+    Column("redelivered_as", BigInteger),
     Column("flush_id", String(36)),
     Column("attempts", Integer, nullable=False),
     Column("next_attempt_at", Stamp),

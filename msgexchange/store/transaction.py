@@ -122,7 +122,7 @@ def _event_row(event_id: int, event: NewEvent, nonce: int, now: datetime) -> dic
         "state_version": event.state_version,
         "operation_day": event.operation_day,
         "payload": None if event.payload is None else event.payload.decode(),
-        "redelivery_of": None,
+        "redelivery_of": event.redelivery_of,
         "traceparent": event.traceparent,
         "created_at": now,
     }
@@ -136,6 +136,7 @@ def _state_row(event_id: int, event: NewEvent) -> dict[str, Any]:
         "payload_bytes": len(event.payload or b""),
         "state": EventState.PENDING.value,
         "superseded_by": None,
+        "redelivered_as": None,
         "flush_id": None,
         "attempts": 0,
         "next_attempt_at": None,

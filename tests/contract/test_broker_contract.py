@@ -200,6 +200,17 @@ def test_a_created_topic_has_the_partitions_and_compaction_asked_for(
     assert "cleanup.policy=delete" in problem
 
 
+@pytest.mark.kafka
+def test_a_topic_that_must_have_one_partition_may_have_no_more(
+    broker_server: BrokerServer, topic: str
+) -> None:
+    topics = Topics(broker_server.bootstrap)
+    topics.create([TopicNeed(name=topic, compacted=True, partitions=3)])
+    need = TopicNeed(name=topic, compacted=True, partitions=1)
+    [problem] = topics.check([need], record_bytes_max=1000)
+    assert "has 3 partitions; it must have one" in problem
+
+
 def test_a_port_where_nobody_listens_is_an_outage() -> None:
     nowhere = f"127.0.0.1:{closed_port()}"
     bounds = ProducerBounds(message_timeout_s=1, round_trip_timeout_s=0.3)

@@ -44,6 +44,7 @@ def test_events_of_the_target_come_oldest_first_with_all_a_record_needs(store: S
     assert ids(entries) == [1, 3, 5, 7]
     assert entries[0] == OutboxEntry(
         event_id=EventId(1),
+        nonce=entries[0].nonce,
         type=EventType.NOTICE,
         partition_key="0",
         flid=event("0").flid,

@@ -5,6 +5,7 @@ import os
 import pwd
 import shutil
 import subprocess
+import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,7 +67,7 @@ class MariadbServer:
 
 
 @pytest.fixture(scope="session")
-def mariadb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariadbServer]:
+def mariadb_server() -> Iterator[MariadbServer]:
     foreign = os.environ.get("MSGEXCHANGE_TEST_MYSQL")
     if foreign:
         yield MariadbServer(make_url(foreign), None)
@@ -77,7 +78,7 @@ def mariadb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mariadb
         missing_server(f"no MariaDB server: {HOW_TO_GET}")
     assert daemon is not None
     assert installer is not None
-    home = tmp_path_factory.mktemp("mariadb")
+    home = _home()
     port = free_port()
     _install(installer, home)
     url = URL.create("mysql", username="root", host="127.0.0.1", port=port)
@@ -101,6 +102,7 @@ def mariadb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mariadb
         yield MariadbServer(url, process)
     finally:
         process.stop()
+        shutil.rmtree(home, ignore_errors=True)
 
 
 @pytest.fixture
@@ -113,8 +115,6 @@ def mailbox_database(mariadb_server: MariadbServer) -> Iterator[URL]:
 
 
 def _install(installer: str, home: Path) -> None:
-    if _user() == "mysql":
-        _let_mysql_in(home)
     subprocess.run(
         [
             installer,
@@ -128,12 +128,13 @@ def _install(installer: str, home: Path) -> None:
     )
 
 
-def _let_mysql_in(home: Path) -> None:
-    """Under root the server runs as ``mysql``, which must reach and own its folder."""
-    shutil.chown(home, "mysql")
-    for folder in home.parents:
-        if folder.stat().st_uid == os.geteuid() and folder not in (Path("/"), Path("/tmp")):
-            folder.chmod(folder.stat().st_mode | 0o011)
+def _home() -> Path:
+    """A folder of its own: pytest's are closed to the user the server runs as under root."""
+    home = Path(tempfile.mkdtemp(prefix="msgexchange-mariadb-"))
+    home.chmod(0o711)
+    if os.geteuid() == 0:
+        shutil.chown(home, _user())
+    return home
 
 
 def _user() -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from msgexchange.config import ConfigError, Settings, load
+from msgexchange.config.adapters import Delivery
 
 GOOD = {
     "MSGEXCHANGE_PROFILE": "production",
@@ -14,7 +15,6 @@ GOOD = {
     "MSGEXCHANGE_MAILBOX__PROCESSED_VALUE": "Y",
     "MSGEXCHANGE_MAILBOX__START_AFTER": "oldest",
     "MSGEXCHANGE_KAFKA__BOOTSTRAP": "k1:9092, k2:9092",
-    "MSGEXCHANGE_KAFKA__DELIVERY": "at-least-once",
 }
 
 
@@ -42,16 +42,21 @@ def test_production_lists_everything_it_misses() -> None:
         "mailbox.processed-value",
         "mailbox.start-after",
         "kafka.bootstrap",
-        "kafka.delivery",
     }
     assert "MSGEXCHANGE_STORE__URL_FILE" in found["store.url"]
 
 
-def test_exactly_once_is_refused_by_name_wherever_it_comes_from() -> None:
-    given = {name: value for name, value in GOOD.items() if "DELIVERY" not in name}
-    assert "profile production" in problems_of(given)["kafka.delivery"]
+def test_production_delivers_exactly_once_unless_told_otherwise() -> None:
+    assert settings_of(GOOD).kafka.delivery is Delivery.EXACTLY_ONCE
+    weaker = {**GOOD, "MSGEXCHANGE_KAFKA__DELIVERY": "at-least-once"}
+    assert settings_of(weaker).kafka.delivery is Delivery.AT_LEAST_ONCE
+    assert settings_of({}).kafka.delivery is Delivery.AT_LEAST_ONCE
+
+
+def test_exactly_once_on_the_embedded_broker_is_refused_by_name() -> None:
     chosen = {"MSGEXCHANGE_KAFKA__DELIVERY": "exactly-once"}
-    assert "not implemented" in problems_of(chosen)["kafka.delivery"]
+    assert "embedded broker" in problems_of(chosen)["kafka.delivery"]
+    settings_of({**chosen, "MSGEXCHANGE_KAFKA__BOOTSTRAP": "k1:9092"})
 
 
 @pytest.mark.parametrize("key", ["STORE__URL", "MAILBOX__URL"])

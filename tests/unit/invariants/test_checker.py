@@ -226,6 +226,42 @@ def test_a_repeat_with_the_same_event_id_is_no_break_of_the_order() -> None:
     assert "I5" not in found(repeated(clean()))
 
 
+def exactly_once(seen: Observation) -> Observation:
+    assert seen.topics is not None
+    return replace(seen, topics=replace(seen.topics, exactly_once=True))
+
+
+def test_with_exactly_once_a_repeat_is_a_break() -> None:
+    assert "I5" not in found(exactly_once(clean()))
+    repeated = topics(msg=[record(0, 1), record(1, 3), record(2, 1), record(3, 3)])
+    assert "I5" in found(exactly_once(repeated(clean())))
+
+
+def landed(offset: int, start: int = 0) -> Observation:
+    """The first msg event is known to lie at this offset of partition 0."""
+    first, *rest = clean().store.events
+    seen = store(events=[replace(first, place=(0, offset)), *rest])(clean())
+    assert seen.topics is not None
+    starts = {Target.MSG: {0: start}}
+    return replace(seen, topics=replace(seen.topics, starts=starts, complete=start == 0))
+
+
+def test_a_sent_event_is_looked_for_where_it_landed() -> None:
+    assert "I6" not in found(landed(0))
+    assert "I6" in found(landed(1))
+
+
+def test_what_the_broker_has_removed_is_not_missed() -> None:
+    assert "I6" not in found(landed(3, start=5))
+
+
+def test_an_event_sent_under_an_older_generation_is_found_all_the_same() -> None:
+    seen = clean()
+    assert seen.topics is not None
+    later = replace(seen, topics=replace(seen.topics, generation=seen.topics.generation + 1))
+    assert "I6" not in found(later)
+
+
 def test_what_must_hold_in_the_end_is_not_asked_before_it() -> None:
     waiting = replace(clean(), drained=False)
     assert "I7" not in found(marks({2: False})(waiting))

@@ -56,6 +56,7 @@ def _msg_event_state() -> None:
         sa.Column("payload_bytes", sa.Integer(), nullable=False),
         sa.Column("state", sa.String(length=10), nullable=False),
         sa.Column("superseded_by", sa.BigInteger(), nullable=True),
+        sa.Column("redelivered_as", sa.BigInteger(), nullable=True),
         sa.Column("flush_id", sa.String(length=36), nullable=True),
         sa.Column("attempts", sa.Integer(), nullable=False),
         sa.Column("next_attempt_at", STAMP, nullable=True),

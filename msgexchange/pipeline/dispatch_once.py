@@ -1,0 +1,93 @@
+"""KAFKA:msg: every change, in order, exactly once (spec 4.2)."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from msgexchange.clock import Clock
+from msgexchange.flight.events import Target
+from msgexchange.ids import EventId, Fence
+from msgexchange.pipeline.delivery import DeliveryRules, failure_of, refusal_of, window_of
+from msgexchange.pipeline.publishing import Publishing
+from msgexchange.pipeline.records import record_of
+from msgexchange.pipeline.step import NOW, PauseS
+from msgexchange.ports import OutboxEntry, OutboxStore, RecordRefused, Telemetry, WindowRefused
+
+
+class DispatchOnce:
+    """One window a step: published with its position, then marked SENT, or not at all."""
+
+    def __init__(
+        self,
+        *,
+        target: Target,
+        store: OutboxStore,
+        publishing: Publishing,
+        clock: Clock,
+        fence: Fence,
+        generation: int,
+        rules: DeliveryRules,
+        idle_poll: timedelta,
+        telemetry: Telemetry,
+    ) -> None:
+        self._target = target
+        self._store = store
+        self._publishing = publishing
+        self._clock = clock
+        self._fence = fence
+        self._generation = generation
+        self._rules = rules
+        self._idle_poll_s = idle_poll.total_seconds()
+        self._telemetry = telemetry
+        self._singly_up_to: EventId | None = None
+        """After a refused window each of its events goes alone: the broker names no culprit."""
+
+    def step(self) -> PauseS:
+        self._publishing.settle()
+        pending = self._store.pending(
+            self._target, limit=self._rules.window_max, bytes_max=self._rules.window_bytes_max
+        )
+        if not pending:
+            self._publishing.keep_alive()
+            return self._idle_poll_s
+        due_at = pending[0].next_attempt_at
+        now = self._clock.now()
+        if due_at is not None and due_at > now:
+            self._publishing.keep_alive()
+            return max((due_at - now).total_seconds(), 0.001)
+        self._dispatch(self._window(pending))
+        return NOW
+
+    def _window(self, pending: Sequence[OutboxEntry]) -> list[OutboxEntry]:
+        head = pending[0]
+        if self._singly_up_to is not None:
+            if head.event_id <= self._singly_up_to:
+                return [head]
+            self._singly_up_to = None
+        return window_of(pending, generation=self._generation, rules=self._rules)
+
+    def _dispatch(self, window: Sequence[OutboxEntry]) -> None:
+        head = window[0]
+        refusal = refusal_of(head, generation=self._generation, rules=self._rules)
+        if refusal is not None:
+            self._charge(head, refusal)
+            return
+        try:
+            sent = self._publishing.publish(
+                window, [record_of(entry, self._generation) for entry in window]
+            )
+        except WindowRefused as refused:
+            if len(window) == 1:
+                self._charge(head, RecordRefused(str(refused)))
+            else:
+                self._singly_up_to = window[-1].event_id
+            return
+        self._store.mark_sent(self._fence, sent, now=self._clock.now())
+        self._publishing.marked()
+        self._telemetry.count("events_sent", len(sent), target=self._target.value)
+
+    def _charge(self, entry: OutboxEntry, refused: RecordRefused) -> None:
+        now = self._clock.now()
+        failure = failure_of(entry, refused, now=now, rules=self._rules)
+        self._store.charge(self._fence, failure, now=now)
+        if failure.next_attempt_at is None:
+            self._telemetry.alert("dead-event", f"event {entry.event_id}: {refused.reason}")
