@@ -38,6 +38,9 @@ from msgexchange.ports import (
     WindowRefused,
 )
 
+REPORTS_S_MAX = 2.0
+"""What the client still has to report after an abort, it reports at once."""
+
 
 class KafkaTransactions:
     """Port ``TransactionProducer``; for one thread. Nothing connects before the first call.
@@ -102,9 +105,9 @@ class KafkaTransactions:
             self._until_answered(lambda _timeout_s: session.begin_transaction(), deadline)
             landed = self._send(session, records, deadline)
             self._commit(session, position, deadline)
-        except WindowRefused:
-            raise
         except BaseException:
+            # Also after a refusal: the client has counted the refused record, the broker has not,
+            # and windows that are not to blame would fail for the gap.
             self.close()
             raise
         return landed
@@ -133,16 +136,27 @@ class KafkaTransactions:
                 break
         while window.waits and self._clock.monotonic() < deadline:
             self._poll(session, window, deadline)
-        answers = window.answers()
-        landed = [answer for answer in answers if isinstance(answer, Acknowledged)]
-        if len(landed) == len(records):
-            return landed
+        landed = [answer for answer in window.answers() if isinstance(answer, Acknowledged)]
+        if len(landed) < len(records):
+            self._abort(session, window)
+        return landed
+
+    def _abort(self, session: Producer, window: Window) -> None:
+        """Take the window back and raise why.
+
+        The client takes the others back as soon as one is refused, and may report that first: all
+        reports must be in before anybody can be found to blame.
+        """
         self._until_answered(session.abort_transaction, self._deadline())
+        deadline = self._clock.monotonic() + REPORTS_S_MAX
+        while window.unreported and self._clock.monotonic() < deadline:
+            self._poll(session, window, deadline)
+        answers = window.answers()
         for answer in answers:
             if isinstance(answer, RecordRefused):
                 raise WindowRefused(answer.reason)
         reasons = [answer.reason for answer in answers if isinstance(answer, NotDelivered)]
-        raise Unavailable(Dependency.BROKER, window.broken or reasons[0])
+        raise Unavailable(Dependency.BROKER, window.broken or next(iter(reasons), "no answer"))
 
     def _enqueue(
         self, session: Producer, window: Window, number: int, record: Record, deadline: float

@@ -25,7 +25,6 @@ from msgexchange.ports import (
     Telemetry,
     TransactionProducer,
     Unavailable,
-    WindowRefused,
 )
 
 RECOMMIT_AFTER = timedelta(days=1)
@@ -88,7 +87,7 @@ class Publishing:
     ) -> dict[EventId, Acknowledged]:
         """The whole window on the topic, with its position; ``marked`` must follow.
 
-        ``WindowRefused`` leaves nothing open, every other failure does.
+        After any failure, a refusal included, ``settle`` begins anew.
         """
         newest = max(window, key=lambda entry: entry.event_id)
         position = Position(
@@ -119,9 +118,6 @@ class Publishing:
         self._settled = False
         try:
             landed = self._producer.publish(records, position)
-        except WindowRefused:
-            self._settled = True
-            raise
         except Superseded as shut_out:
             # By the next leader: then this raises. By the broker, or by an old leader on its last
             # breath: then it is still our turn, after a new beginning.

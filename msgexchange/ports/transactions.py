@@ -30,7 +30,7 @@ class DeliveryStopped(Unavailable):
 class TransactionProducer(Protocol):
     """The producer of one target: whoever begins last is the only one that can publish.
 
-    Any failure but ``WindowRefused`` leaves the outcome open: ``begin`` and read ``position``.
+    After any failure: ``begin``, and read ``position``. Only ``WindowRefused`` tells the outcome.
     """
 
     def begin(self) -> None:
