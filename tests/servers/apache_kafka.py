@@ -46,8 +46,22 @@ transaction.abort.timed.out.transaction.cleanup.interval.ms=1000
 """
 
 
+STARTS = 3
+"""A free port may be somebody else's by the time the node takes it."""
+
+
 def start_node(folder: Path, *, retention_minutes: int = 10_080) -> tuple[BrokerServer, Path]:
-    """A running node with its data in ``folder``, and its log file."""
+    """A running node with its data below ``folder``, and its log file."""
+    for number in range(1, STARTS):
+        try:
+            return _start(folder / str(number), retention_minutes)
+        except RuntimeError:
+            continue
+    return _start(folder / str(STARTS), retention_minutes)
+
+
+def _start(folder: Path, retention_minutes: int) -> tuple[BrokerServer, Path]:
+    folder.mkdir()
     jars = _jars()
     port, controller = free_port(), free_port()
     properties = folder / "server.properties"
