@@ -81,7 +81,9 @@ def test_a_leader_that_sleeps_past_its_lease_commits_nothing_after_it_wakes(
             leader.wake()
             pair.wait_for_standby(leader)
             assert written(store_access) == before
-        everything_is_through(pair.leader(), airport)
+        # What the client had queued at least once when it fell asleep goes out when it wakes:
+        # the broker fences only a transaction. The store and the mailbox it cannot touch.
+        everything_is_through(pair.leader(), airport, topics=False)
     tell("take-over after SIGSTOP", took_s)
     assert max(took_s) <= TAKE_OVER_S_MAX
 
