@@ -134,7 +134,8 @@ class _Look:
         still = ranges.common(judged, self.missing)
         came = ranges.subtract([judged], ranges.common(judged, self.absent))
         # What lies above the last id of the listing keeps waiting: nothing is known of it.
-        unseen = [(self.seen_to + 1, gap.hi)] if gap.hi > self.seen_to else []
+        above = [(self.seen_to + 1, gap.hi)] if gap.hi > self.seen_to else []
+        unseen = _may_exist(above, self.policy.step_rule)
         match gap.decision:
             case GapDecision.FILLED:
                 # A row that was seen and is gone again before it was taken in is a gap anew.
