@@ -307,6 +307,7 @@ class Steps:
             fence=self._fence,
             rules=WatchRules(
                 dies=pipeline.late_policy is LatePolicy.DEAD,
+                marks=self._settings.profile is not Profile.SHADOW,
                 text_bytes_max=self._settings.codec.limits.text_max,
                 watch=WatchPolicy(young_for=pipeline.late_watch),
             ),

@@ -30,6 +30,8 @@ class WatchRules:
     interval: timedelta = timedelta(seconds=60)
     ranges_max: int = 200
     dies: bool = True
+    marks: bool = True
+    """False in a shadow run: nothing is ever marked."""
     text_bytes_max: int = 64 << 20
     watch: WatchPolicy = field(default_factory=WatchPolicy)
 
@@ -86,6 +88,7 @@ class GapWatch:
             written=written,
             late=rows,
             dies=self._rules.dies,
+            marks=self._rules.marks,
             now=now,
         )
         self._tell(rows)

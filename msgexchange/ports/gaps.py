@@ -57,10 +57,11 @@ class GapStore(Protocol):
         written: Sequence[Gap],
         late: Sequence[LateRow],
         dies: bool,
+        marks: bool,
         now: datetime,
     ) -> None:
-        """Replace the rows looked at, and take late rows in as DEAD(LATE) or, unless ``dies``, as
-        PENDING; one transaction.
+        """Replace the rows looked at, and take late rows in as DEAD(LATE), with a back-fill intent
+        where ``marks``, or, unless ``dies``, as PENDING; one transaction.
         """
         ...
 

@@ -127,13 +127,16 @@ class Gaps:
         written: Sequence[Gap],
         late: Sequence[LateRow],
         dies: bool,
+        marks: bool,
         now: datetime,
     ) -> None:
         with leader_transaction(self._sessions, fence) as connection:
             connection.execute(LOCK_CURSOR)
             known = self._among(connection, [row.message_id for row in late])
             new = [row for row in late if row.message_id not in known]
-            self._insert_messages(connection, [_late(row, now, dies=dies) for row in new])
+            self._insert_messages(
+                connection, [_late(row, now, dies=dies, marks=marks) for row in new]
+            )
             kept = [row for row in new if dies and row.text is not None]
             self._insert_texts(connection, [_text(row, now) for row in kept])
             self._replace(connection, looked, written)
@@ -203,7 +206,7 @@ def _known(among: Among) -> Any:
     return select(both.subquery("k"))
 
 
-def _late(row: LateRow, now: datetime, *, dies: bool) -> dict[str, Any]:
+def _late(row: LateRow, now: datetime, *, dies: bool, marks: bool) -> dict[str, Any]:
     waiting = pending(MailboxRow(row.message_id, row.text_bytes), now, None)
     if not dies:
         return waiting
@@ -212,7 +215,7 @@ def _late(row: LateRow, now: datetime, *, dies: bool) -> dict[str, Any]:
         "error_class": ErrorClass.LATE.value,
         "error": row.error[:ERROR_CHARS],
         "finished_at": now,
-        "backfill_next_at": now,
+        "backfill_next_at": now if marks else None,
     }
 
 

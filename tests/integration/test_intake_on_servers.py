@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import URL, create_engine, text
 
 from fakes.intake import Intake
-from msgexchange.clock import SystemClock, sleep
+from msgexchange.clock import SystemClock
 from msgexchange.invariants.inbox_checks import (
     every_row_is_accounted_for,
     watermark_passes_only_the_explained,
@@ -27,6 +27,7 @@ from msgexchange.ports import Probed, ProbeUnfit
 from msgexchange.store.sql_store import SqlStore
 from servers.mariadb import MariadbServer
 from servers.production import CMINMSGS
+from servers.waiting import sleep
 from servers.writers import Writers, open_insert, put
 
 pytestmark = [pytest.mark.mysql, pytest.mark.postgres]
@@ -84,7 +85,9 @@ def check_all(intake: Intake, committed: set[int]) -> None:
 def test_eight_writers_that_linger_and_roll_back_lose_nothing(
     url: URL, mailbox: SqlMailbox, postgres_store: SqlStore, stride: int
 ) -> None:
-    intake = Intake(postgres_store, mailbox, policy=ScanPolicy(commit_delay_max=DELAY))
+    # Long enough that a writer which the machine holds up is not taken for a dead one.
+    policy = ScanPolicy(commit_delay_max=2 * DELAY)
+    intake = Intake(postgres_store, mailbox, policy=policy)
     writers = Writers(url, IDS // (1 if stride == 1 else 2), stride=stride)
     writers.start(seed=stride)
     restarted_at_s = CLOCK.monotonic()
