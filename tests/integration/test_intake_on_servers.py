@@ -171,6 +171,21 @@ def test_a_probe_on_a_read_only_server_proves_nothing(
     assert probe.probe(1, 1) is Probed.EMPTY
 
 
+def test_a_probe_needs_no_more_than_select(url: URL, mariadb_server: MariadbServer) -> None:
+    mariadb_server.execute("CREATE USER looker IDENTIFIED BY 'looker'")
+    opened = MysqlGapProbe(url.set(username="looker", password="looker"), ColumnMap())
+    try:
+        mariadb_server.execute(f"GRANT INSERT ON {url.database}.CMINMSGS TO looker")
+        with pytest.raises(ProbeUnfit, match="refuses it"):
+            opened.probe(1, 1)
+        mariadb_server.execute(f"GRANT SELECT ON {url.database}.CMINMSGS TO looker")
+        with open_insert(url) as (_writer, id_):
+            assert opened.probe(id_, id_) is Probed.HELD
+    finally:
+        opened.close()
+        mariadb_server.execute("DROP USER looker")
+
+
 def test_a_long_idle_reader_holds_nothing_up(
     url: URL, mailbox: SqlMailbox, postgres_store: SqlStore, probe: MysqlGapProbe
 ) -> None:
