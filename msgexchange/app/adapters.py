@@ -319,6 +319,7 @@ def inbound_columns(settings: Settings) -> ColumnMap:
         extra=inbound.extra_columns,
         processed=settings.mailbox.processed_value or "Y",
         unprocessed=settings.mailbox.unprocessed_values,
+        id_step=inbound.id_step or 1,
     )
 
 

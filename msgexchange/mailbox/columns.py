@@ -26,6 +26,8 @@ class ColumnMap:
     extra: Mapping[str, str | int] = field(default_factory=dict)
     processed: str = "Y"
     unprocessed: tuple[str, ...] = ("N", " ", "")
+    id_step: int = 1
+    """The server's auto_increment_increment as the site declared it."""
 
     def __post_init__(self) -> None:
         for name in (*self.table.split("."), *self.columns()):

@@ -147,10 +147,10 @@ def _check(columns: ColumnMap, connection: Connection) -> Sequence[str]:
         row.COLUMN_NAME.casefold(): row
         for row in connection.execute(_COLUMNS, {"schema": columns.schema, "name": columns.name})
     }
-    return [*_server_problems(variables), *_table_problems(columns, described)]
+    return [*_server_problems(columns, variables), *_table_problems(columns, described)]
 
 
-def _server_problems(variables: Mapping[str, str]) -> Iterator[str]:
+def _server_problems(columns: ColumnMap, variables: Mapping[str, str]) -> Iterator[str]:
     if variables.get("log_bin") == "ON" and variables.get("binlog_format") == "STATEMENT":
         yield (
             "mailbox: binlog_format is STATEMENT, with which the server refuses writes under "
@@ -163,10 +163,11 @@ def _server_problems(variables: Mapping[str, str]) -> Iterator[str]:
             f"be written nor read; ask its owner for {TEXT_BYTES_MAX >> 20} MiB or more"
         )
     step = int(variables.get("auto_increment_increment", 1))
-    if step != 1:
+    if step != columns.id_step:
         yield (
-            f"mailbox: ids grow in steps of {step} (auto_increment_increment), so every id between "
-            "is waited for as a gap; declare mailbox.inbound.id-step and .id-offset"
+            f"mailbox: ids grow in steps of {step} (auto_increment_increment), and "
+            f"{columns.id_step} is declared: ids between are waited for that never come, or not "
+            "waited for though they may; declare mailbox.inbound.id-step and .id-offset"
         )
     if variables.get("read_only", "OFF") not in {"OFF", "0"}:
         yield (

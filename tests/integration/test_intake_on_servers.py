@@ -107,6 +107,24 @@ def test_eight_writers_that_linger_and_roll_back_lose_nothing(
     check_all(intake, writers.committed)
 
 
+def test_one_rollback_in_twenty_at_full_speed_does_not_let_w_fall_behind(
+    url: URL, mailbox: SqlMailbox, postgres_store: SqlStore
+) -> None:
+    policy = ScanPolicy(commit_delay_max=2 * DELAY)
+    intake = Intake(postgres_store, mailbox, policy=policy)
+    writers = Writers(url, 2 * IDS, lingering=0)
+    began_s = CLOCK.monotonic()
+    writers.start(seed=7)
+    while writers.running:
+        sleep(min(intake.scan.step(), 0.05))
+    rate = 2 * IDS / (CLOCK.monotonic() - began_s)
+    newest = max(writers.committed)
+    lag_s = scan_until(intake, lambda: intake.watermark >= newest, seconds=60)
+    print(f"{rate:.0f} rows/s, W {lag_s:.1f} s behind the last")  # noqa: T201
+    assert lag_s < policy.commit_delay_max.total_seconds() + 3
+    check_all(intake, writers.committed)
+
+
 def test_a_dead_gap_is_passed_after_the_commit_delay_and_no_sooner(
     url: URL, mailbox: SqlMailbox, postgres_store: SqlStore
 ) -> None:
