@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 import pytest
-from store_builders import scan
+from store_builders import lead, scan
 
 from factories import T0
 from msgexchange.ids import Fence, MailboxId
@@ -33,7 +33,7 @@ def at(seconds: float) -> datetime:
 def ledgered(store: SqlStore, watermark: int, taken: tuple[int, ...], *gaps: Gap) -> Fence:
     with store.intake.transaction(None) as transaction:
         transaction.apply(scan(taken, watermark, written=gaps), now=T0)
-    return store.leader.take_leadership("test", now=T0)
+    return lead(store)
 
 
 def late(id_: int, text: str | None = "late") -> LateRow:
@@ -89,7 +89,7 @@ def test_a_late_row_that_may_be_processed_waits_at_its_place(store: SqlStore) ->
 def test_a_process_that_lost_the_lead_records_nothing(store: SqlStore) -> None:
     gap = permanent(2, 2)
     fence = ledgered(store, 3, (1, 3), gap)
-    store.leader.take_leadership("other", now=T0)
+    lead(store, "other")
     with pytest.raises(Fenced):
         store.gaps.record_looks(
             fence, looked=[gap], written=[], late=[late(2)], dies=True, marks=True, now=at(70)

@@ -44,6 +44,13 @@ class ScriptedProbe:
         return self.answer
 
 
+def lead(store: SqlStore) -> Fence:
+    """A new fence, as a process that starts gets it."""
+    fence = store.leader.take_lease("test", timedelta(0))
+    assert fence is not None
+    return fence
+
+
 class Intake:
     """Scan and late watch of one process; ``restart`` makes them anew."""
 
@@ -68,7 +75,7 @@ class Intake:
         self.restart()
 
     def restart(self) -> None:
-        fence: Fence = self.store.leader.take_leadership("test", now=self.clock.now())
+        fence = lead(self.store)
         self.scan = Ingest(
             store=self.store.intake,
             gaps=self.store.gaps,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, text
 
-from fakes.intake import Intake, ScriptedProbe, TurnedClock
+from fakes.intake import Intake, ScriptedProbe, TurnedClock, lead
 from fakes.steps import Scripted, Told, fails, pause
 from msgexchange.ids import MailboxId
 from msgexchange.invariants.inbox_checks import (
@@ -312,7 +312,7 @@ def test_a_foreign_mark_is_respected_until_the_mark_is_overdue(
         store=memory_store.backfill,
         mailbox=mailbox,
         clock=intake.clock,
-        fence=memory_store.leader.take_leadership("test", now=intake.clock.now()),
+        fence=lead(memory_store),
         rules=BackfillRules(),
         telemetry=intake.told,
     )
