@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import URL, make_url
 
 from msgexchange.broker.cluster_probe import ClusterProbe
 from msgexchange.broker.embedded import EmbeddedBroker
@@ -20,8 +20,10 @@ from msgexchange.codec.catalogue import Catalogue
 from msgexchange.codec.catalogue_file import default_catalogue, load
 from msgexchange.config import ConfigError, Problem, Profile, Settings
 from msgexchange.config.adapters import Delivery
+from msgexchange.lifecycle.gap import EvidenceUse
 from msgexchange.mailbox.columns import ColumnMap
 from msgexchange.mailbox.mysql import open_mysql_mailbox
+from msgexchange.mailbox.probe import MysqlGapProbe
 from msgexchange.mailbox.read_only import ReadOnlyMailbox
 from msgexchange.mailbox.sqlite import open_sqlite_mailbox
 from msgexchange.ports import DeliveryStopped, Mailbox, RecordProducer, TransactionProducer
@@ -98,6 +100,15 @@ class Adapters:
             settings=kafka.client,
             bounds=self._bounds(),
         )
+
+    def open_probe(self) -> MysqlGapProbe | None:
+        """A lock probe of the mailbox, None where it is off or the mailbox has no such locks."""
+        settings = self._settings
+        wanted = settings.pipeline.gap_evidence is not EvidenceUse.OFF
+        url = mailbox_url(settings)
+        if not wanted or settings.profile is Profile.SHADOW or is_sqlite(url):
+            return None
+        return MysqlGapProbe(url, inbound_columns(settings))
 
     def probe_broker(self) -> None:
         """A metadata round trip; raises ``Unavailable``."""
@@ -286,8 +297,19 @@ def migrate(settings: Settings, store: SqlStore) -> None:
 
 def open_mailbox(settings: Settings) -> Mailbox:
     """The mailbox by its column map."""
+    columns = inbound_columns(settings)
+    url = mailbox_url(settings)
+    if is_sqlite(url):
+        file = mailbox_file(settings)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        return _as_allowed(settings, open_sqlite_mailbox(file, columns))
+    return _as_allowed(settings, open_mysql_mailbox(url, columns))
+
+
+def inbound_columns(settings: Settings) -> ColumnMap:
+    """``mailbox.inbound.*`` and the mark's values."""
     inbound = settings.mailbox.inbound
-    columns = ColumnMap(
+    return ColumnMap(
         table=inbound.table,
         id=inbound.id_column,
         text=inbound.text_column,
@@ -296,14 +318,19 @@ def open_mailbox(settings: Settings) -> Mailbox:
         processed_time=inbound.processed_time_column,
         extra=inbound.extra_columns,
         processed=settings.mailbox.processed_value or "Y",
+        unprocessed=settings.mailbox.unprocessed_values,
+        id_step=inbound.id_step or 1,
     )
+
+
+def mailbox_url(settings: Settings) -> URL:
+    """``mailbox.url``."""
     assert settings.mailbox.url is not None
-    url = make_url(settings.mailbox.url.get_secret_value())
-    if url.get_backend_name() == "sqlite":
-        file = mailbox_file(settings)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        return _as_allowed(settings, open_sqlite_mailbox(file, columns))
-    return _as_allowed(settings, open_mysql_mailbox(url, columns))
+    return make_url(settings.mailbox.url.get_secret_value())
+
+
+def is_sqlite(url: URL) -> bool:
+    return url.get_backend_name() == "sqlite"
 
 
 def _as_allowed(settings: Settings, mailbox: Mailbox) -> Mailbox:
@@ -313,8 +340,7 @@ def _as_allowed(settings: Settings, mailbox: Mailbox) -> Mailbox:
 
 def mailbox_file(settings: Settings) -> Path:
     """The embedded mailbox's file."""
-    assert settings.mailbox.url is not None
-    return Path(make_url(settings.mailbox.url.get_secret_value()).database or "")
+    return Path(mailbox_url(settings).database or "")
 
 
 def _refused(settings: Settings, key: str, what: str, command: str) -> ConfigError:

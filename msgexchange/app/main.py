@@ -20,8 +20,9 @@ from msgexchange.cli.commands import run
 from msgexchange.cli.context import DemoOptions, Misuse, UpgradeRefused, Verification
 from msgexchange.config import Settings, load
 from msgexchange.ids import EventId
+from msgexchange.pipeline.accept_restart import accept_restart
 from msgexchange.pipeline.redeliver import redeliver
-from msgexchange.ports import Reads, Redelivery, StoreInfo
+from msgexchange.ports import Acceptance, Reads, Redelivery, StoreInfo
 from msgexchange.store.schema import at_head
 from msgexchange.store.sql_store import SqlStore
 
@@ -56,6 +57,17 @@ class Site:
         )
         try:
             return verify(observe(settings, sources))
+        finally:
+            mailbox.close()
+            store.close()
+
+    def accept_restart(self, settings: Settings, *, by: str, reason: str) -> int:
+        store = open_store(settings, open_catalogue(settings))
+        mailbox = open_mailbox(settings)
+        try:
+            now = store.leader.database_now()
+            acceptance = Acceptance(by=by, reason=reason, at=now)
+            return accept_restart(store.intake, store.gaps, mailbox, acceptance)
         finally:
             mailbox.close()
             store.close()

@@ -63,7 +63,11 @@ class Serving:
         self.adapters: Adapters = open_adapters(settings, owner=self.owner)
         self.clock = AnchoredClock(self.adapters.store.leader.database_now())
         self.journal = Journal(self._instruments, self.clock)
-        self.registry.register(StoreGauges(self.adapters.store.reads.counts, self.clock))
+        self.registry.register(
+            StoreGauges(
+                self.adapters.store.reads.counts, self.adapters.mailbox.newest_id, self.clock
+            )
+        )
         self.candidacy = Candidacy(
             settings,
             owner=self.owner,

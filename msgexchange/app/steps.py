@@ -12,20 +12,24 @@ from msgexchange.codec.decode import decode
 from msgexchange.codec.limits import Limits
 from msgexchange.config import Profile, Settings
 from msgexchange.config.adapters import Delivery
+from msgexchange.config.sections import LatePolicy
 from msgexchange.flight.events import Target
 from msgexchange.flight.messages import Decoded
 from msgexchange.ids import Fence
 from msgexchange.lifecycle.backoff import Backoff
 from msgexchange.lifecycle.failure import FailurePolicy
+from msgexchange.lifecycle.gap import EvidenceUse, ScanPolicy, StepRule
 from msgexchange.lifecycle.identity import IdentityPolicy
-from msgexchange.lifecycle.watermark import ScanPolicy
+from msgexchange.lifecycle.late_watch import WatchPolicy
 from msgexchange.pipeline.backfill import BackfillRules, BackfillSweep
 from msgexchange.pipeline.delivery import DeliveryRules
 from msgexchange.pipeline.dispatch import Dispatch
 from msgexchange.pipeline.dispatch_once import DispatchOnce
 from msgexchange.pipeline.flush_once import FlushOnce
 from msgexchange.pipeline.fold import PumpRules
+from msgexchange.pipeline.gap_watch import GapWatch, WatchRules
 from msgexchange.pipeline.ingest import Ingest, IngestRules
+from msgexchange.pipeline.jobs import Job, Jobs
 from msgexchange.pipeline.leadership import Right, RightfulProducer
 from msgexchange.pipeline.process import Pump, PumpBounds
 from msgexchange.pipeline.publish_flights import SchdFlush
@@ -98,10 +102,13 @@ class Steps:
 
     def _inbox(self) -> Opened:
         pipeline = self._settings.pipeline
+        probe = self._adapters.open_probe()
         return Opened(
             Ingest(
                 store=self._adapters.store.intake,
+                gaps=self._adapters.store.gaps,
                 mailbox=self._adapters.mailbox,
+                probe=probe,
                 clock=self._clock,
                 fence=self._fence,
                 rules=IngestRules(
@@ -109,11 +116,26 @@ class Steps:
                     poll_interval_busy=pipeline.poll_interval_busy,
                     claim_min=pipeline.claim_batch,
                     claim_max=max(pipeline.claim_batch, IngestRules().claim_max),
-                    scan=ScanPolicy(commit_delay_max=pipeline.max_commit_delay),
+                    scan=self._scan_policy(),
                 ),
                 telemetry=self._telemetry,
                 wake_pump=partial(self._ring, "pump"),
-            )
+            ),
+            close=(lambda: None) if probe is None else probe.close,
+        )
+
+    def _scan_policy(self) -> ScanPolicy:
+        pipeline, inbound = self._settings.pipeline, self._settings.mailbox.inbound
+        if pipeline.gap_evidence is EvidenceUse.EARLY:
+            self._telemetry.log("gap-evidence.early", trades="safety for speed")
+        step = inbound.id_step or 1
+        return ScanPolicy(
+            commit_delay_max=pipeline.max_commit_delay,
+            commit_delay_proven_max=max(
+                pipeline.max_commit_delay_proven, pipeline.max_commit_delay
+            ),
+            evidence=pipeline.gap_evidence,
+            step_rule=StepRule(step, inbound.id_offset or 1) if step > 1 else None,
         )
 
     def _pump(self) -> Opened:
@@ -258,18 +280,38 @@ class Steps:
         )
 
     def _jobs(self) -> Opened:
-        return Opened(
-            BackfillSweep(
-                store=self._adapters.store.backfill,
-                mailbox=self._adapters.mailbox,
-                clock=self._clock,
-                fence=self._fence,
-                rules=BackfillRules(
-                    batch_max=self._settings.pipeline.backfill_batch,
-                    overdue_after=self._settings.pipeline.overdue_backfill,
-                ),
-                telemetry=self._telemetry,
-            )
+        jobs = [Job("gap-watch", self._gap_watch())]
+        if self._settings.profile is not Profile.SHADOW:
+            jobs.append(Job("backfill-sweep", self._backfill_sweep()))
+        return Opened(Jobs(jobs, self._clock, self._telemetry))
+
+    def _backfill_sweep(self) -> BackfillSweep:
+        return BackfillSweep(
+            store=self._adapters.store.backfill,
+            mailbox=self._adapters.mailbox,
+            clock=self._clock,
+            fence=self._fence,
+            rules=BackfillRules(
+                batch_max=self._settings.pipeline.backfill_batch,
+                overdue_after=self._settings.pipeline.overdue_backfill,
+            ),
+            telemetry=self._telemetry,
+        )
+
+    def _gap_watch(self) -> GapWatch:
+        pipeline = self._settings.pipeline
+        return GapWatch(
+            store=self._adapters.store.gaps,
+            mailbox=self._adapters.mailbox,
+            clock=self._clock,
+            fence=self._fence,
+            rules=WatchRules(
+                dies=pipeline.late_policy is LatePolicy.DEAD,
+                marks=self._settings.profile is not Profile.SHADOW,
+                text_bytes_max=self._settings.codec.limits.text_max,
+                watch=WatchPolicy(young_for=pipeline.late_watch),
+            ),
+            telemetry=self._telemetry,
         )
 
     def _flush_id(self) -> str:

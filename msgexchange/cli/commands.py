@@ -7,6 +7,7 @@ import click
 from msgexchange import __version__
 from msgexchange.cli.context import Backends, Failure, Misuse, Session
 from msgexchange.cli.describing import catalogue, config
+from msgexchange.cli.gaps import gaps
 from msgexchange.cli.reading import dead, explain, flight, flights, head, status
 from msgexchange.cli.redelivering import redeliver
 from msgexchange.cli.running import demo, serve, store, verify
@@ -50,6 +51,7 @@ for command in (
     send,
     status,
     head,
+    gaps,
     flights,
     flight,
     explain,

@@ -38,6 +38,10 @@ class Backends(Protocol):
 
     def verify(self, settings: Settings, *, topics: bool) -> "Verification": ...
 
+    def accept_restart(self, settings: Settings, *, by: str, reason: str) -> int:
+        """Let halted intake go on; rows quarantined by it. Raises ``RestartRefused``."""
+        ...
+
     def upgrade(self, settings: Settings, *, backup_done: bool) -> str:
         """Bring the own store to head; says what it did. Raises ``UpgradeRefused``."""
         ...

@@ -49,6 +49,7 @@ def status(session: Session, *, as_json: bool) -> None:
             "watermark": counts.watermark,
             "head": _head_text(head_entry),
             "flights": counts.flights,
+            "intake halted": counts.halted,
             "open gaps": counts.open_gaps,
             "terminal, not marked": counts.unmarked,
             "oldest event waiting since": counts.oldest_pending_event_at,
@@ -94,6 +95,7 @@ def _status_document(counts: StoreCounts, head_entry: InboxEntry | None) -> dict
             for (target, state), amount in sorted(counts.events.items())
         ],
         "flights": counts.flights,
+        "halted": counts.halted,
         "openGaps": counts.open_gaps,
         "oldestGapFirstSeen": counts.oldest_gap_first_seen,
         "unmarked": counts.unmarked,

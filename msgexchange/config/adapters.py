@@ -125,6 +125,11 @@ class Mailbox(Section):
         min_length=1,
         description="the values the mailbox's owner accepts as a processed mark",
     )
+    unprocessed_values: tuple[Annotated[str, Field(max_length=100)], ...] = Field(
+        default=("N", " ", ""),
+        description="what the mark reads (besides NULL) where nobody has set it; any other value "
+        "is a third party's and is not overwritten before overdue-backfill",
+    )
     start_after: StartAfter | None = Field(
         default=None,
         description="on the first start, the id after which to begin, or oldest (also: begin), "

@@ -90,6 +90,13 @@ def _within(settings: Settings) -> Iterator[Problem]:
             "is none of mailbox.processed-values",
             f"set one of {', '.join(accepted)}, or add it there if the owner accepts it",
         )
+    if mailbox.processed_value in mailbox.unprocessed_values:
+        yield _problem(
+            settings,
+            "mailbox.unprocessed-values",
+            "contains mailbox.processed-value: a marked row could not be told",
+            "leave the processed value out of it",
+        )
     step, offset = mailbox.inbound.id_step, mailbox.inbound.id_offset
     if offset is not None and (step is None or offset > step):
         yield _problem(

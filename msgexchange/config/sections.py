@@ -12,6 +12,7 @@ from msgexchange.codec.limits import DEPTH_CEILING, Limits
 from msgexchange.config.section import Section
 from msgexchange.config.values import Duration, Size
 from msgexchange.flight.dynamic import UnknownFlight
+from msgexchange.lifecycle.gap import EvidenceUse
 
 _MS = timedelta(milliseconds=1)
 _S = timedelta(seconds=1)
@@ -74,6 +75,25 @@ class Pipeline(Section):
         le=60 * _MIN,
         description="how late the mailbox's writers may commit: a missing id older than this is "
         "given up. Too short: late rows are quarantined as LATE",
+    )
+    max_commit_delay_proven: Duration = Field(
+        default=10 * _MIN,
+        ge=_S,
+        le=24 * 60 * _MIN,
+        description="with gap-evidence: how long a missing id is waited for whose writer is "
+        "proven to live",
+    )
+    gap_evidence: EvidenceUse = Field(
+        default=EvidenceUse.OFF,
+        description="ask the mailbox's locks whether a missing id has a living writer: off; extend "
+        "(wait on while it has one); early (also give up after two empty looks 3 s apart: faster, "
+        "and less safe). Needs the owner's consent",
+    )
+    late_watch: Duration = Field(
+        default=_DAY,
+        ge=_MIN,
+        le=30 * _DAY,
+        description="how long ids given up are looked for often (every 1 to 60 min); later daily",
     )
     overdue_backfill: Duration = Field(
         default=_DAY,

@@ -1,11 +1,11 @@
 """I1, I2, I4, I7, I10: rows, order, identity, marks, watermark."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from msgexchange.invariants.observation import Observation, Violation
+from msgexchange.lifecycle.gap import Gap, GapDecision
 from msgexchange.lifecycle.states import TERMINAL, ErrorClass, MessageState
-from msgexchange.lifecycle.watermark import GapDecision
 from msgexchange.ports import MessageFact
 
 
@@ -16,26 +16,28 @@ def every_row_is_accounted_for(seen: Observation) -> Iterator[Violation]:
         if earlier == later:
             yield Violation("I1", f"message {earlier} is in the inbox twice")
     known = set(inbox)
-    ranges = [(gap.lo, gap.hi) for gap in seen.store.gaps if gap.decision is GapDecision.PERMANENT]
+    passed = [gap for gap in seen.store.gaps if gap.decision is GapDecision.PERMANENT]
     for id_ in seen.marks:
         if id_ in known or (id_ > seen.store.watermark and not seen.drained):
             continue
-        if not any(lo <= id_ <= hi for lo, hi in ranges):
+        if not any(gap.holds(id_) for gap in passed):
             yield Violation("I1", f"mailbox row {id_} is neither in the inbox nor in the ledger")
 
 
 def terminal_in_id_order(seen: Observation) -> Iterator[Violation]:
     """I2: late arrivals and replays excepted, a smaller id never ends after a larger one."""
-    line = [
+    late = {gap.lo for gap in seen.store.gaps if gap.decision is GapDecision.LATE}
+    in_line = [
         fact
         for fact in sorted(seen.store.messages, key=lambda fact: fact.message_id)
-        if fact.finished_at is not None and fact.error_class is not ErrorClass.LATE
+        if fact.error_class is not ErrorClass.LATE and fact.message_id not in late
     ]
+    line = [fact for fact in in_line if fact.finished_at is not None]
     for earlier, later in pairwise(line):
         if earlier.finished_at and later.finished_at and earlier.finished_at > later.finished_at:
             text = f"message {earlier.message_id} ended after {later.message_id}"
             yield Violation("I2", text)
-    waiting = [f.message_id for f in seen.store.messages if f.state not in TERMINAL]
+    waiting = [fact.message_id for fact in in_line if fact.state not in TERMINAL]
     if waiting:
         head = min(waiting)
         yield from (
@@ -74,15 +76,23 @@ def marks_follow_terminal_states(seen: Observation) -> Iterator[Violation]:
 
 def watermark_passes_only_the_explained(seen: Observation) -> Iterator[Violation]:
     """I10: every id up to W is in the inbox, in a permanent gap, or lies before the start."""
+    plain = [g for g in seen.store.gaps if g.decision is GapDecision.PERMANENT and g.step == 1]
+    declared = [g for g in seen.store.gaps if g.step > 1]
     covered = sorted(
         [(fact.message_id, fact.message_id) for fact in seen.store.messages]
-        + [(g.lo, g.hi) for g in seen.store.gaps if g.decision is GapDecision.PERMANENT]
+        + [(gap.lo, gap.hi) for gap in plain]
     )
-    reached = seen.store.began_after
+    reached = _past_declared(seen.store.began_after, declared)
     for lo, hi in covered:
         if lo > reached + 1:
             break
-        reached = max(reached, hi)
+        reached = _past_declared(max(reached, hi), declared)
     if reached < seen.store.watermark:
         text = f"W is {seen.store.watermark}, but id {reached + 1} is unexplained"
         yield Violation("I10", text)
+
+
+def _past_declared(id_: int, declared: Sequence[Gap]) -> int:
+    while any(gap.holds(id_ + 1) for gap in declared):
+        id_ += 1
+    return id_

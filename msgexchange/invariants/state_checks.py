@@ -63,7 +63,8 @@ def state_is_the_fold(seen: Observation) -> Iterator[Violation]:
     model = Model()
     left_out = unreadable_past(seen)
     applied = [f for f in seen.store.messages if f.state is MessageState.SUCCEEDED]
-    for fact in sorted(applied, key=lambda fact: fact.message_id):
+    # A late row that was let in is applied after rows with larger ids.
+    for fact in sorted(applied, key=lambda fact: (fact.finished_at, fact.message_id)):
         decoded = seen.decoded.get(fact.message_id)
         if decoded is not None:
             model.apply(fact.message_id, decoded)

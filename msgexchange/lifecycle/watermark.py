@@ -5,56 +5,36 @@ that message for good. A gap older than ``commit_delay_max`` is taken as a rolle
 the late watch keeps an eye on it from then on.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from enum import StrEnum
+from datetime import datetime
+from itertools import chain
 
-from msgexchange.ids import MailboxId
+from msgexchange.lifecycle import ranges
+from msgexchange.lifecycle.gap import (
+    Gap,
+    GapDecision,
+    MailboxRow,
+    Probe,
+    ScanPolicy,
+    StepRule,
+    Verdict,
+    judge,
+)
+from msgexchange.lifecycle.ranges import Range
 
+__all__ = ["Gap", "GapDecision", "MailboxRow", "ScanPlan", "ScanPolicy", "plan_scan"]
 
-class GapDecision(StrEnum):
-    """What is held of a range of missing ids."""
-
-    OPEN = "OPEN"
-    FILLED = "FILLED"
-    PERMANENT = "PERMANENT"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gap:
-    """Missing ids ``lo`` to ``hi``, both included; one ledger row, disjoint from every other."""
-
-    lo: int
-    hi: int
-    first_seen: datetime
-    looks: int = 1
-    decision: GapDecision = GapDecision.OPEN
-    decided_at: datetime | None = None
-    why: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class MailboxRow:
-    """A visible row: its id and the length of its text in bytes (None where it holds no text)."""
-
-    message_id: MailboxId
-    text_bytes: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScanPolicy:
-    """``pipeline.max-commit-delay`` and how much one scan may take in."""
-
-    commit_delay_max: timedelta = timedelta(seconds=60)
-    filled_kept_from: timedelta = timedelta(seconds=1)
+DECLARED_IDS_MAX = 50_000
+"""A declared row that holds so many ids is closed: the late watch reads it whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanPlan:
     """What one scan changes, in one transaction: rows to enqueue, the new W, the ledger.
 
-    ``removed`` are the ``lo`` of ledger rows to delete before ``written`` are inserted.
+    ``removed`` are the ``lo`` of ledger rows to delete before ``written`` are inserted;
+    ``declared`` replaces the declared row of the same ``lo`` and ``step``.
     """
 
     enqueue: tuple[MailboxRow, ...]
@@ -62,10 +42,11 @@ class ScanPlan:
     removed: tuple[int, ...]
     written: tuple[Gap, ...]
     open_gaps: tuple[Gap, ...]
+    declared: Gap | None = None
 
     @property
     def changes_nothing(self) -> bool:
-        return not (self.enqueue or self.removed or self.written)
+        return not (self.enqueue or self.removed or self.written or self.declared)
 
 
 def plan_scan(
@@ -76,74 +57,133 @@ def plan_scan(
     started_at: datetime,
     claim_max: int,
     policy: ScanPolicy,
+    ids_beyond: Sequence[int] = (),
+    probes: Mapping[int, Probe] | None = None,
+    restart_ages: bool = False,
 ) -> ScanPlan:
     """What follows from one listing of the ids above W.
 
-    ``rows`` are all visible rows above W up to the last of them, in id order; ``ledger`` every
-    gap above W that is OPEN or PERMANENT, in id order; ``started_at`` the database time at which
-    the listing began, to which ages are counted.
+    ``rows`` are all visible rows above W up to the last of them, in id order, and ``ids_beyond``
+    all visible ids from there to the last of those. ``ledger`` is every row that reaches above W
+    and is not LATE, in id order; ``started_at`` the database time at which the listing began, to
+    which ages are counted. ``probes`` are those made before it, by ``lo``. ``restart_ages`` when
+    the database's clock cannot be trusted to have gone on evenly.
     """
-    missing = _missing(watermark, [row.message_id for row in rows])
-    aged = [
-        fragment
-        for gap in ledger
-        for fragment in _look(gap, missing, rows, started_at=started_at, policy=policy)
+    ids = [*(row.message_id for row in rows), *ids_beyond]
+    rule = policy.step_rule
+    missing = ranges.missing(watermark, ids)
+    looked = _Look(
+        absent=missing,
+        missing=_may_exist(missing, rule),
+        seen_to=ids[-1] if ids else watermark,
+        started_at=started_at,
+        policy=policy,
+        probes=probes or {},
+        restart_ages=restart_ages,
+    )
+    plain = [gap for gap in ledger if gap.step == 1]
+    aged = list(chain.from_iterable(map(looked.at, plain)))
+    known = [(gap.lo, gap.hi) for gap in aged if gap.decision is not GapDecision.FILLED]
+    fresh = [
+        Gap(lo=lo, hi=hi, first_seen=started_at)
+        for lo, hi in ranges.subtract(looked.missing, sorted(known))
     ]
-    known = [(gap.lo, gap.hi) for gap in ledger]
-    fresh = [Gap(lo=lo, hi=hi, first_seen=started_at) for lo, hi in _subtract(missing, known)]
     after = sorted([*aged, *fresh], key=lambda gap: gap.lo)
-    written, removed = _rows_changed(ledger, after)
-    enqueue, moved_to = _advance(watermark, rows, after, claim_max)
+    written, removed = _rows_changed(plain, after)
+    enqueue, moved_to = _advance(watermark, rows, after, claim_max, rule)
+    declared = next((gap for gap in reversed(ledger) if gap.step > 1), None)
     return ScanPlan(
         enqueue=tuple(enqueue),
         watermark=moved_to,
         removed=removed,
         written=written,
         open_gaps=tuple(gap for gap in after if gap.decision is GapDecision.OPEN),
+        declared=_declared(declared, watermark, moved_to, started_at, policy),
     )
 
 
-def _missing(watermark: int, ids: Iterable[int]) -> list[tuple[int, int]]:
-    ranges = []
-    expected = watermark + 1
-    for id_ in ids:
-        if id_ > expected:
-            ranges.append((expected, id_ - 1))
-        expected = id_ + 1
-    return ranges
+def _may_exist(missing: Sequence[Range], rule: StepRule | None) -> list[Range]:
+    """Missing ranges from the first to the last id in them that the server may hand out."""
+    if rule is None:
+        return list(missing)
+    trimmed = [(rule.ceil(lo), rule.floor(hi)) for lo, hi in missing]
+    return [(lo, hi) for lo, hi in trimmed if lo <= hi]
 
 
-def _look(
-    gap: Gap,
-    missing: Sequence[tuple[int, int]],
-    rows: Sequence[MailboxRow],
-    *,
-    started_at: datetime,
-    policy: ScanPolicy,
-) -> list[Gap]:
-    """The gap after this listing: whole, split where ids appeared, or decided."""
-    seen_to = rows[-1].message_id if rows else gap.lo - 1
-    if gap.decision is not GapDecision.OPEN or gap.hi > seen_to:
-        return [gap]
-    still = [
-        (max(lo, gap.lo), min(hi, gap.hi)) for lo, hi in missing if lo <= gap.hi and hi >= gap.lo
-    ]
-    age = started_at - gap.first_seen
-    looked = replace(gap, looks=gap.looks + 1)
-    if age > policy.commit_delay_max:
-        looked = replace(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """One listing, as each row of the ledger is compared with it.
+
+    ``missing`` is what of ``absent`` may exist at all.
+    """
+
+    absent: Sequence[Range]
+    missing: Sequence[Range]
+    seen_to: int
+    started_at: datetime
+    policy: ScanPolicy
+    probes: Mapping[int, Probe]
+    restart_ages: bool
+
+    def at(self, gap: Gap) -> list[Gap]:
+        """The row after this listing: whole, split where ids appeared, or decided."""
+        gap = self._with_true_age(gap)
+        judged = (gap.lo, min(gap.hi, self.seen_to))
+        if judged[0] > judged[1]:
+            return [gap]
+        still = ranges.common(judged, self.missing)
+        came = ranges.subtract([judged], ranges.common(judged, self.absent))
+        # What lies above the last id of the listing keeps waiting: nothing is known of it.
+        above = [(self.seen_to + 1, gap.hi)] if gap.hi > self.seen_to else []
+        unseen = _may_exist(above, self.policy.step_rule)
+        match gap.decision:
+            case GapDecision.FILLED:
+                # A row that was seen and is gone again before it was taken in is a gap anew.
+                return _parts(gap, [*came, *unseen])
+            case GapDecision.OPEN:
+                return self._open(gap, still, came, unseen)
+            case _:
+                filled = replace(
+                    gap,
+                    decision=GapDecision.FILLED,
+                    decided_at=self.started_at,
+                    next_look_at=None,
+                    why="came before W passed it",
+                )
+                return [*_parts(gap, [*still, *unseen]), *_parts(filled, came)]
+
+    def _open(
+        self, gap: Gap, still: Sequence[Range], came: Sequence[Range], unseen: Sequence[Range]
+    ) -> list[Gap]:
+        age = self.started_at - gap.first_seen
+        verdict = judge(gap, age, self.probes.get(gap.lo), self.policy)
+        fragments = [*_parts(self._judged(gap, verdict), still), *_parts(gap, unseen)]
+        if age >= self.policy.filled_kept_from:
+            filled = replace(gap, decision=GapDecision.FILLED, decided_at=self.started_at)
+            fragments += _parts(filled, came)
+        return fragments
+
+    def _judged(self, gap: Gap, verdict: Verdict) -> Gap:
+        looked = replace(gap, looks=gap.looks + 1, why=verdict.why)
+        if not verdict.passed:
+            return looked
+        return replace(
             looked,
             decision=GapDecision.PERMANENT,
-            decided_at=started_at,
-            why=f"still missing {age.total_seconds():.1f} s after first sight",
+            decided_at=self.started_at,
+            next_look_at=self.started_at + self.policy.first_look_after,
         )
-    fragments = [replace(looked, lo=lo, hi=hi) for lo, hi in still]
-    if age >= policy.filled_kept_from:
-        fragments += [
-            replace(gap, lo=lo, hi=hi, decision=GapDecision.FILLED, decided_at=started_at)
-            for lo, hi in _subtract([(gap.lo, gap.hi)], still)
-        ]
-    return fragments
+
+    def _with_true_age(self, gap: Gap) -> Gap:
+        """A first sight in the future was stamped by a clock that has been set back since."""
+        wrong = self.restart_ages or gap.first_seen > self.started_at
+        if gap.decision is GapDecision.OPEN and wrong:
+            return replace(gap, first_seen=self.started_at)
+        return gap
+
+
+def _parts(gap: Gap, parts: Sequence[Range]) -> list[Gap]:
+    return [replace(gap, lo=lo, hi=hi) for lo, hi in parts]
 
 
 def _rows_changed(
@@ -157,33 +197,58 @@ def _rows_changed(
 
 
 def _advance(
-    watermark: int, rows: Sequence[MailboxRow], gaps: Sequence[Gap], claim_max: int
+    watermark: int,
+    rows: Sequence[MailboxRow],
+    gaps: Sequence[Gap],
+    claim_max: int,
+    rule: StepRule | None,
 ) -> tuple[list[MailboxRow], int]:
     passable = {gap.lo: gap.hi for gap in gaps if gap.decision is GapDecision.PERMANENT}
     enqueue: list[MailboxRow] = []
-    for row in rows:
-        if watermark + 1 in passable:
-            watermark = passable[watermark + 1]
-        if row.message_id != watermark + 1 or len(enqueue) >= claim_max:
+    for row in rows[:claim_max]:
+        if row.message_id != _passed(watermark, passable, rule) + 1:
             break
         enqueue.append(row)
         watermark = row.message_id
     return enqueue, watermark
 
 
-def _subtract(
-    ranges: Sequence[tuple[int, int]], holes: Sequence[tuple[int, int]]
-) -> list[tuple[int, int]]:
-    """What is in ``ranges`` and not in ``holes``; both sorted and disjoint."""
-    left = []
-    for lo, hi in ranges:
-        start = lo
-        for hole_lo, hole_hi in holes:
-            if hole_hi < start or hole_lo > hi:
-                continue
-            if hole_lo > start:
-                left.append((start, hole_lo - 1))
-            start = max(start, hole_hi + 1)
-        if start <= hi:
-            left.append((start, hi))
-    return left
+def _passed(watermark: int, passable: Mapping[int, int], rule: StepRule | None) -> int:
+    """W past every permanent gap and declared id directly above it."""
+    while True:
+        above = watermark + 1
+        if above in passable:
+            watermark = passable[above]
+        elif rule is not None and rule.is_off(above):
+            watermark = rule.ceil(above) - 1
+        else:
+            return watermark
+
+
+def _declared(
+    row: Gap | None, watermark: int, moved_to: int, started_at: datetime, policy: ScanPolicy
+) -> Gap | None:
+    """The declared row to write, None where it need not change."""
+    rule = policy.step_rule
+    if rule is None:
+        trimmed = None if row is None else replace(row, hi=max(watermark, row.lo))
+        return None if trimmed == row else trimmed
+    hi = rule.floor(moved_to) + rule.step - 1
+    fits = row is not None and row.step == rule.step and not rule.is_off(row.lo - 1)
+    if row is not None and fits and row.hi >= hi:
+        return None
+    fresh = Gap(
+        lo=rule.floor(watermark) + 1,
+        hi=hi,
+        first_seen=started_at,
+        decision=GapDecision.PERMANENT,
+        decided_at=started_at,
+        why=f"declared: ids are {rule.offset} and every {rule.step} from there",
+        step=rule.step,
+        next_look_at=started_at + policy.first_look_after,
+    )
+    if row is None or not fits:
+        return fresh
+    if row.hi - row.lo >= DECLARED_IDS_MAX:
+        return replace(fresh, lo=row.hi + 2)
+    return replace(row, hi=hi, decided_at=started_at)

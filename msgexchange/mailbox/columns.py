@@ -12,7 +12,8 @@ class ColumnMap:
     """Names of the inbound table; the defaults are CMINMSGS.
 
     ``table`` may be ``schema.table``. ``extra`` are the columns that an insert must also fill, each
-    with its fixed value. ``processed`` is what the mark is set to. A name that is not a plain
+    with its fixed value. ``processed`` is what the mark is set to, ``unprocessed`` what it reads
+    (besides NULL) where nobody has set it. A name that is not a plain
     identifier, or a column named twice, is a ``ValueError``.
     """
 
@@ -24,6 +25,9 @@ class ColumnMap:
     processed_time: str = "PROC_TIME"
     extra: Mapping[str, str | int] = field(default_factory=dict)
     processed: str = "Y"
+    unprocessed: tuple[str, ...] = ("N", " ", "")
+    id_step: int = 1
+    """The server's auto_increment_increment as the site declared it."""
 
     def __post_init__(self) -> None:
         for name in (*self.table.split("."), *self.columns()):
@@ -40,6 +44,8 @@ class ColumnMap:
                 raise ValueError(f"mailbox: the column {name} is named for two purposes")
         if not self.processed:
             raise ValueError("mailbox: the processed value is empty; it must mark a row")
+        if self.processed in self.unprocessed:
+            raise ValueError(f"mailbox: {self.processed!r} cannot mean processed and unprocessed")
 
     def columns(self) -> Iterator[str]:
         """Every column touched."""

@@ -8,12 +8,17 @@ from sqlalchemy import (
     URL,
     Connection,
     Engine,
+    Select,
     create_engine,
     event,
     func,
     literal_column,
     make_url,
+    select,
     text,
+)
+from sqlalchemy import (
+    table as sql_table,
 )
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -25,11 +30,16 @@ from msgexchange.mailbox.statements import Sql, statements_of, table_of
 TEXT_BYTES_MAX: Final = 64 << 20
 """The largest raw text that is let in (spec 1.1)."""
 
+_STRICT: Final = (
+    "SET /*!80003 SESSION information_schema_stats_expiry = 0, */ "
+    "SESSION sql_mode = CONCAT(@@SESSION.sql_mode, ',STRICT_ALL_TABLES')"
+)
 _SESSION: Final = (
     # A REPEATABLE READ session that stays open sees a frozen table.
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
     # Without it a text too long for the owner's column is cut short in silence.
-    "SET SESSION sql_mode = CONCAT(@@SESSION.sql_mode, ',STRICT_ALL_TABLES')",
+    # Between its comment marks, for MySQL 8 alone: else that tells the next id of a day ago.
+    _STRICT,
 )
 
 _VARIABLES = text(
@@ -37,9 +47,12 @@ _VARIABLES = text(
     " 'auto_increment_increment', 'read_only')"
 )
 _COLUMNS = text(
-    "SELECT COLUMN_NAME, DATA_TYPE, CHARACTER_SET_NAME, EXTRA, COLUMN_KEY"
+    "SELECT COLUMN_NAME, DATA_TYPE, CHARACTER_SET_NAME, EXTRA, COLUMN_KEY, COLUMN_DEFAULT"
     " FROM information_schema.COLUMNS"
     " WHERE TABLE_SCHEMA = COALESCE(:schema, DATABASE()) AND TABLE_NAME = :name"
+)
+_NEXT_ID: Final[Select[Any]] = select(literal_column("AUTO_INCREMENT")).select_from(
+    sql_table("TABLES", schema="information_schema")
 )
 
 
@@ -86,6 +99,11 @@ def open_mysql_mailbox(
         statements_of(columns, table_of(columns), sql),
         begin=sql.begin,
         check=partial(_check, columns),
+        next_id=_NEXT_ID.where(
+            literal_column("TABLE_SCHEMA")
+            == (func.database() if columns.schema is None else columns.schema),
+            literal_column("TABLE_NAME") == columns.name,
+        ),
     )
 
 
@@ -129,10 +147,10 @@ def _check(columns: ColumnMap, connection: Connection) -> Sequence[str]:
         row.COLUMN_NAME.casefold(): row
         for row in connection.execute(_COLUMNS, {"schema": columns.schema, "name": columns.name})
     }
-    return [*_server_problems(variables), *_table_problems(columns, described)]
+    return [*_server_problems(columns, variables), *_table_problems(columns, described)]
 
 
-def _server_problems(variables: Mapping[str, str]) -> Iterator[str]:
+def _server_problems(columns: ColumnMap, variables: Mapping[str, str]) -> Iterator[str]:
     if variables.get("log_bin") == "ON" and variables.get("binlog_format") == "STATEMENT":
         yield (
             "mailbox: binlog_format is STATEMENT, with which the server refuses writes under "
@@ -145,10 +163,11 @@ def _server_problems(variables: Mapping[str, str]) -> Iterator[str]:
             f"be written nor read; ask its owner for {TEXT_BYTES_MAX >> 20} MiB or more"
         )
     step = int(variables.get("auto_increment_increment", 1))
-    if step != 1:
+    if step != columns.id_step:
         yield (
-            f"mailbox: ids grow in steps of {step} (auto_increment_increment), so every id between "
-            "is waited for as a gap; declare mailbox.inbound.id-step and .id-offset"
+            f"mailbox: ids grow in steps of {step} (auto_increment_increment), and "
+            f"{columns.id_step} is declared: ids between are waited for that never come, or not "
+            "waited for though they may; declare mailbox.inbound.id-step and .id-offset"
         )
     if variables.get("read_only", "OFF") not in {"OFF", "0"}:
         yield (
@@ -175,6 +194,14 @@ def _table_problems(columns: ColumnMap, described: Mapping[str, Any]) -> Iterato
         yield (
             f"mailbox: {columns.id} is not an auto-increment primary key, so ids need not follow "
             "the order of arrival; name the right column in mailbox.inbound.id-column"
+        )
+    flag = described.get(columns.flag.casefold())
+    said = None if flag is None else flag.COLUMN_DEFAULT
+    default = None if said is None or said == "NULL" else said.strip("'")
+    if default is not None and default not in columns.unprocessed:
+        yield (
+            f"mailbox: {columns.flag} begins as {default!r}, which would be taken for another "
+            "program's mark; name it in mailbox.unprocessed-values"
         )
     body = described.get(columns.text.casefold())
     if body is not None and body.CHARACTER_SET_NAME != "utf8mb4":

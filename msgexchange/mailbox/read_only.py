@@ -12,6 +12,8 @@ class ReadOnlyMailbox:
 
     def __init__(self, mailbox: Mailbox) -> None:
         self.list_after = mailbox.list_after
+        self.ids_between = mailbox.ids_between
+        self.next_id = mailbox.next_id
         self.texts = mailbox.texts
         self.marks_after = mailbox.marks_after
         self.newest_id = mailbox.newest_id
@@ -22,5 +24,10 @@ class ReadOnlyMailbox:
     def insert(self, text: str) -> NoReturn:  # noqa: ARG002 - the port names it
         raise MessageFault("mailbox: a shadow run writes no row")
 
-    def mark(self, ids: Sequence[MailboxId]) -> NoReturn:  # noqa: ARG002 - the port names it
+    def mark(
+        self,
+        ids: Sequence[MailboxId],  # noqa: ARG002 - the port names it
+        *,
+        overwrite: bool = False,  # noqa: ARG002 - the port names it
+    ) -> NoReturn:
         raise MessageFault("mailbox: a shadow run marks no row")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Executable, Row
+from sqlalchemy import Connection, Engine, Executable, Row, Select
 
 from msgexchange.ids import MailboxId
 from msgexchange.lifecycle.watermark import MailboxRow
@@ -33,11 +33,13 @@ class SqlMailbox:
         *,
         begin: str,
         check: Callable[[Connection], Sequence[str]],
+        next_id: Select[Any],
     ) -> None:
         self._engine = engine
         self._statements = statements
         self._begin = begin
         self._check = check
+        self._next_id = next_id
 
     def list_after(self, watermark: int, *, limit: int, id_max: int | None) -> Listing:
         rows = self._all(
@@ -47,12 +49,21 @@ class SqlMailbox:
             limit=limit,
         )
         # The two halves of a UNION carry no promise about their order.
-        started_at = next(row.started_at for row in rows if row.started_at is not None)
+        told = next(row for row in rows if row.started_at is not None)
         listed = sorted((row.id, row.octets) for row in rows if row.id is not None)
         return Listing(
             rows=[MailboxRow(MailboxId(id_), octets) for id_, octets in listed],
-            started_at=_aware(started_at),
+            started_at=_aware(told.started_at),
+            newest=int(told.newest),
         )
+
+    def ids_between(self, lo: int, hi: int, *, limit: int) -> Sequence[int]:
+        rows = self._all(self._statements.ids_between, lo=lo, hi=hi, limit=limit)
+        return [row[0] for row in rows]
+
+    def next_id(self) -> int | None:
+        rows = self._all(self._next_id)
+        return int(rows[0][0]) if rows and rows[0][0] is not None else None
 
     def texts(self, ids: Sequence[MailboxId], *, bytes_max: int) -> Mapping[MailboxId, Text]:
         if not ids:
@@ -74,13 +85,16 @@ class SqlMailbox:
             self._commit(connection, id_)
         return id_
 
-    def mark(self, ids: Sequence[MailboxId]) -> Mapping[MailboxId, MarkOutcome]:
+    def mark(
+        self, ids: Sequence[MailboxId], *, overwrite: bool = False
+    ) -> Mapping[MailboxId, MarkOutcome]:
         if not ids:
             return {}
+        mark = self._statements.overwrite if overwrite else self._statements.mark
         with translated(), self._engine.connect() as connection:
             # In id order, as everyone else walks the table: fewer deadlocks.
             among = {"ids": sorted(set(ids))}
-            changed = connection.execute(self._statements.mark, among).rowcount
+            changed = connection.execute(mark, among).rowcount
             if changed == len(among["ids"]):
                 return dict.fromkeys(ids, MarkOutcome.MARKED)
             rows = connection.execute(self._statements.marks, among)
@@ -139,7 +153,9 @@ def _text(octets: int | None, body: str | bytes | None) -> Text:
 
 
 def _outcome(id_: MailboxId, read: Mapping[int, Any]) -> MarkOutcome:
-    """What a row reads after the UPDATE passed it by: a trigger or another writer was faster."""
+    """What a row reads after the UPDATE passed it by: marked already, or by another with a value
+    of theirs, or a trigger was in the way.
+    """
     if id_ not in read:
         return MarkOutcome.ROW_GONE
     return MarkOutcome.MARKED if read[id_] else MarkOutcome.OTHER_VALUE

@@ -11,6 +11,7 @@ from sqlalchemy import (
     Delete,
     Engine,
     LargeBinary,
+    Select,
     Table,
     bindparam,
     cast,
@@ -19,7 +20,11 @@ from sqlalchemy import (
     event,
     func,
     literal_column,
+    select,
     text,
+)
+from sqlalchemy import (
+    table as sql_table,
 )
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -44,9 +49,10 @@ class SqliteMailbox(SqlMailbox):
         *,
         begin: str,
         check: Callable[[Connection], Sequence[str]],
+        next_id: Select[Any],
         remove: Delete,
     ) -> None:
-        super().__init__(engine, statements, begin=begin, check=check)
+        super().__init__(engine, statements, begin=begin, check=check, next_id=next_id)
         self._remove = remove
 
     def burn_id(self) -> MailboxId:
@@ -92,6 +98,9 @@ def open_sqlite_mailbox(
         statements_of(columns, table, sql),
         begin=sql.begin,
         check=partial(_check, columns, table),
+        next_id=select(literal_column("seq + 1"))
+        .select_from(sql_table("sqlite_sequence"))
+        .where(literal_column("name") == table.name),
         remove=delete(table).where(table.c[columns.id] == bindparam("id")),
     )
 

@@ -55,14 +55,16 @@ class Sql:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statements:
-    """Parameters: ``watermark``, ``id_max``, ``limit``; ``ids``, ``bytes_max``; ``text``;
-    ``after``.
+    """Parameters: ``watermark``, ``id_max``, ``limit``; ``lo``, ``hi``; ``ids``, ``bytes_max``;
+    ``text``; ``after``.
     """
 
     list_after: CompoundSelect[Any]
+    ids_between: Select[Any]
     texts: Select[Any]
     insert: Insert
     mark: Update
+    overwrite: Update
     marks: Select[Any]
     marks_after: Select[Any]
     newest: Select[Any]
@@ -97,8 +99,15 @@ def statements_of(columns: ColumnMap, table: Table, sql: Sql) -> Statements:
     """Every statement for this table."""
     id_, body, flag = (table.c[name] for name in (columns.id, columns.text, columns.flag))
     octets = sql.octets(body)
+    mark = update(table).values(
+        {columns.flag: columns.processed, columns.processed_time: sql.local_now}
+    )
     return Statements(
         list_after=_list_after(id_, octets, sql),
+        ids_between=select(id_)
+        .where(id_ >= bindparam("lo"), id_ <= bindparam("hi"))
+        .order_by(id_)
+        .limit(bindparam("limit")),
         texts=select(
             id_, octets, case((octets <= bindparam("bytes_max", type_=BigInteger), body))
         ).where(_among(id_)),
@@ -109,9 +118,8 @@ def statements_of(columns: ColumnMap, table: Table, sql: Sql) -> Statements:
                 **{name: literal(value) for name, value in columns.extra.items()},
             }
         ),
-        mark=update(table)
-        .where(_among(id_), or_(flag.is_(None), flag != columns.processed))
-        .values({columns.flag: columns.processed, columns.processed_time: sql.local_now}),
+        mark=mark.where(_among(id_), or_(flag.is_(None), flag.in_(columns.unprocessed))),
+        overwrite=mark.where(_among(id_), or_(flag.is_(None), flag != columns.processed)),
         marks=select(id_, flag == columns.processed).where(_among(id_)),
         marks_after=select(id_, func.coalesce(flag == columns.processed, literal_column("0")))
         .where(id_ > bindparam("after"))
@@ -127,7 +135,7 @@ def _among(id_: Column[Any]) -> ColumnElement[bool]:
 
 
 def _list_after(id_: Column[Any], octets: ColumnElement[int], sql: Sql) -> CompoundSelect[Any]:
-    """One row with the time the statement began, then the rows.
+    """One row with the time the statement began and the greatest id, then the rows.
 
     Time comes as a row of its own because it is needed where there are no rows too; a join with it
     would leave the walk along the primary key to the optimizer's mood.
@@ -140,6 +148,11 @@ def _list_after(id_: Column[Any], octets: ColumnElement[int], sql: Sql) -> Compo
         .subquery("listed")
     )
     return union_all(
-        select(null().label("id"), null().label("octets"), sql.utc_now.label("started_at")),
-        select(listed.c.id, listed.c.octets, null()),
+        select(
+            null().label("id"),
+            null().label("octets"),
+            sql.utc_now.label("started_at"),
+            select(func.coalesce(func.max(id_), 0)).scalar_subquery().label("newest"),
+        ),
+        select(listed.c.id, listed.c.octets, null(), null()),
     )

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from msgexchange.clock import Clock
-from msgexchange.ids import Fence, MailboxId
+from msgexchange.ids import Fence
 from msgexchange.lifecycle.backoff import Backoff
 from msgexchange.pipeline.step import NOW, PauseS
 from msgexchange.ports import (
@@ -19,6 +19,7 @@ from msgexchange.ports import (
     Unavailable,
 )
 
+ROWS_TOLD_MAX = 20
 MARK_BACKOFF = Backoff(base=timedelta(seconds=30), cap=timedelta(minutes=15))
 
 
@@ -56,25 +57,40 @@ class BackfillSweep:
         due = self._store.due_marks(
             now=now, overdue_before=now - self._rules.overdue_after, limit=self._rules.batch_max
         )
-        if due and self._mark(due) and len(due) >= self._rules.batch_max:
+        whole = [self._mark(part, overwrite=late) for part, late in self._parts(due, now) if part]
+        if due and all(whole) and len(due) >= self._rules.batch_max:
             return NOW
         return self._rules.sweep_interval.total_seconds()
 
-    def _mark(self, due: Sequence[DueMark]) -> bool:
+    def _parts(
+        self, due: Sequence[DueMark], now: datetime
+    ) -> Sequence[tuple[Sequence[DueMark], bool]]:
+        """Marks that respect another's value, then those that are overdue and do not."""
+        overdue_before = now - self._rules.overdue_after
+        young = [mark for mark in due if mark.received_at > overdue_before]
+        overdue = [mark for mark in due if mark.received_at <= overdue_before]
+        return (young, False), (overdue, True)
+
+    def _mark(self, due: Sequence[DueMark], *, overwrite: bool) -> bool:
         """True when every mark of the slice is confirmed."""
-        self._alert_overdue(due)
+        if overwrite:
+            self._alert_overdue(due)
         self._store.check_fence(self._fence)
         try:
-            marked = self._mailbox.mark([mark.message_id for mark in due])
+            marked = self._mailbox.mark([mark.message_id for mark in due], overwrite=overwrite)
         except (Unavailable, RetryNow, MessageFault) as failure:
             self._postpone(due, str(failure))
             if isinstance(failure, Unavailable):
                 raise
             return False
-        self._store.record_marks(marked, now=self._clock.now())
-        foreign = [id_ for id_, outcome in marked.items() if outcome is MarkOutcome.OTHER_VALUE]
+        foreign = [mark for mark in due if marked[mark.message_id] is MarkOutcome.OTHER_VALUE]
+        done = {id_: how for id_, how in marked.items() if how is not MarkOutcome.OTHER_VALUE}
+        self._store.record_marks(done, now=self._clock.now())
         if foreign:
-            self._telemetry.alert("mark-other-value", f"rows {foreign[:20]} carry another mark")
+            self._postpone(foreign, MarkOutcome.OTHER_VALUE.value)
+            rows = ", ".join(str(mark.message_id) for mark in foreign[:ROWS_TOLD_MAX])
+            text = f"{len(foreign)} terminal rows carry another program's value: {rows}"
+            self._telemetry.alert("mark-other-value", text)
         return not foreign
 
     def _postpone(self, due: Sequence[DueMark], error: str) -> None:
@@ -84,12 +100,10 @@ class BackfillSweep:
             error=error,
         )
 
-    def _alert_overdue(self, due: Sequence[DueMark]) -> None:
-        overdue_before = self._clock.now() - self._rules.overdue_after
-        overdue: list[MailboxId] = [m.message_id for m in due if m.received_at <= overdue_before]
-        if overdue:
-            self._telemetry.alert(
-                "mark-overdue",
-                f"{len(overdue)} terminal messages are unmarked since more than "
-                f"{self._rules.overdue_after}, the first is {overdue[0]}",
-            )
+    def _alert_overdue(self, overdue: Sequence[DueMark]) -> None:
+        first = min(mark.message_id for mark in overdue)
+        self._telemetry.alert(
+            "mark-overdue",
+            f"{len(overdue)} terminal messages are unmarked {self._rules.overdue_after} after "
+            f"they were received, the first is {first}; the mark is written over any other value",
+        )

@@ -32,6 +32,7 @@ from msgexchange.ports.failures import (
     RetryNow,
     Unavailable,
 )
+from msgexchange.ports.gaps import Acceptance, GapStore, LateRow
 from msgexchange.ports.intake import IntakeState, IntakeStore, IntakeTransaction
 from msgexchange.ports.leader import (
     LeaderStore,
@@ -41,10 +42,13 @@ from msgexchange.ports.leader import (
     StoreInfo,
 )
 from msgexchange.ports.mailbox import (
+    GapProbe,
     InsertUnknown,
     Listing,
     Mailbox,
     MarkOutcome,
+    Probed,
+    ProbeUnfit,
     Text,
     TextMissing,
 )
@@ -80,6 +84,7 @@ from msgexchange.ports.transactions import (
 )
 
 __all__ = [
+    "Acceptance",
     "Acknowledged",
     "AttemptView",
     "BackfillStore",
@@ -100,11 +105,14 @@ __all__ = [
     "Fenced",
     "FlightWrite",
     "Flush",
+    "GapProbe",
+    "GapStore",
     "HeadsMoved",
     "InsertUnknown",
     "IntakeState",
     "IntakeStore",
     "IntakeTransaction",
+    "LateRow",
     "LeaderStore",
     "LeaseView",
     "Listing",
@@ -122,6 +130,8 @@ __all__ = [
     "OutboxStore",
     "PortError",
     "PositionStore",
+    "ProbeUnfit",
+    "Probed",
     "PumpStore",
     "PumpTransaction",
     "Reads",

@@ -23,7 +23,7 @@ class BackfillStore(Protocol):
         self, *, now: datetime, overdue_before: datetime, limit: int
     ) -> Sequence[DueMark]:
         """Unmarked terminal messages due by BACKFILL_NEXT_AT, and every one received before
-        ``overdue_before``, in id order.
+        ``overdue_before``; those that wait longest for a try come first.
         """
         ...
 

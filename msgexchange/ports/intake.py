@@ -12,10 +12,17 @@ from msgexchange.lifecycle.watermark import Gap, MailboxRow, ScanPlan
 
 @dataclass(frozen=True, slots=True)
 class IntakeState:
-    """The watermark and the gaps above it, as a scan needs them."""
+    """The watermark and the ledger rows that reach above it, as a scan needs them.
+
+    ``halted`` says why intake waits for an operator; ``step_rule_off`` that the declared id step
+    was disproved.
+    """
 
     watermark: int
     ledger: Sequence[Gap]
+    began_after: int = 0
+    halted: str | None = None
+    step_rule_off: bool = False
 
 
 class IntakeTransaction(Protocol):

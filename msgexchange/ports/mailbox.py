@@ -13,10 +13,14 @@ from msgexchange.ports.failures import PortError
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Visible rows above W in id order; ``started_at`` is database time as the statement began."""
+    """Visible rows above W in id order; ``started_at`` is database time as the statement began.
+
+    ``newest`` is MAX(id) of the table in the same statement, 0 for an empty one.
+    """
 
     rows: Sequence[MailboxRow]
     started_at: datetime
+    newest: int
 
 
 class TextMissing(StrEnum):
@@ -40,6 +44,14 @@ class Mailbox(Protocol):
         """
         ...
 
+    def ids_between(self, lo: int, hi: int, *, limit: int) -> Sequence[int]:
+        """The smallest visible ids from ``lo`` to ``hi``, in order; ids only."""
+        ...
+
+    def next_id(self) -> int | None:
+        """The id the server will hand out next; None where it does not tell."""
+        ...
+
     def texts(self, ids: Sequence[MailboxId], *, bytes_max: int) -> Mapping[MailboxId, Text]:
         """Raw text of each id; one over ``bytes_max`` is never loaded."""
         ...
@@ -48,8 +60,13 @@ class Mailbox(Protocol):
         """Write one row and commit. ``InsertUnknown`` if the outcome of the commit is not known."""
         ...
 
-    def mark(self, ids: Sequence[MailboxId]) -> Mapping[MailboxId, "MarkOutcome"]:
-        """Set the processed mark on rows that do not carry it; says what each id reads now."""
+    def mark(
+        self, ids: Sequence[MailboxId], *, overwrite: bool = False
+    ) -> Mapping[MailboxId, "MarkOutcome"]:
+        """Set the processed mark on rows that nobody has marked; says what each id reads now.
+
+        ``overwrite`` sets it whatever value a third party has put there.
+        """
         ...
 
     def marks_after(self, after: int, *, limit: int) -> Mapping[MailboxId, bool]:
@@ -69,6 +86,25 @@ class Mailbox(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+class Probed(StrEnum):
+    """What a look for locks on a range of ids found."""
+
+    EMPTY = "empty"
+    HELD = "held"
+
+
+class ProbeUnfit(PortError):
+    """Here a probe proves nothing, or is not allowed; the text says why."""
+
+
+class GapProbe(Protocol):
+    """Asks the mailbox's server whether a living writer holds ids that are not visible yet."""
+
+    def probe(self, lo: int, hi: int) -> Probed:
+        """Look once, waiting for nobody and leaving no lock behind; may raise ``ProbeUnfit``."""
+        ...
 
 
 class InsertUnknown(PortError):

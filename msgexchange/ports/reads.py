@@ -8,6 +8,7 @@ from typing import Protocol
 from msgexchange.flight.events import EventType, Target
 from msgexchange.flight.state import FlightState, Json
 from msgexchange.ids import EventId, Flid, Identity, MailboxId
+from msgexchange.lifecycle.gap import Gap
 from msgexchange.lifecycle.states import ErrorClass, EventState, InboxEntry, MessageState
 from msgexchange.ports.leader import LeaseView
 from msgexchange.ports.pump import MetaColumns
@@ -105,6 +106,12 @@ class StoreCounts:
     flights: int
     open_gaps: int
     oldest_gap_first_seen: datetime | None
+    permanent_ids: int
+    """Mailbox ids that W passed without a row; declared ones left out."""
+    late: int
+    """Rows that came after that."""
+    halted: str | None
+    """Why intake waits for an operator."""
     unmarked: int
     oldest_pending_event_at: datetime | None
 
@@ -132,6 +139,10 @@ class Reads(Protocol):
     def head(self) -> InboxEntry | None: ...
 
     def dead(self, *, limit: int) -> Sequence[DeadView]: ...
+
+    def gaps(self, *, every: bool, limit: int) -> Sequence[Gap]:
+        """The gap ledger from its newest row down: what is open or late or, with ``every``, all."""
+        ...
 
     def counts(self) -> StoreCounts: ...
 

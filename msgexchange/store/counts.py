@@ -18,7 +18,7 @@ from msgexchange.store.tables import (
     proc_state,
 )
 
-_WATERMARK = select(inbox_cursor.c.watermark)
+_CURSOR = select(inbox_cursor.c.watermark, inbox_cursor.c.halted_why)
 _MESSAGES = select(proc_state.c.state, func.count().label("number")).group_by(proc_state.c.state)
 _DEAD = (
     select(proc_state.c.error_class, func.count().label("number"))
@@ -32,6 +32,12 @@ _FLIGHTS = select(func.count(flight_schd.c.flid))
 _GAPS = select(
     func.count().label("number"), func.min(inbox_gap.c.first_seen).label("oldest")
 ).where(inbox_gap.c.decision == literal_column("'OPEN'"))
+_PASSED = select(
+    func.sum(inbox_gap.c.hi - inbox_gap.c.lo + literal_column("1")).label("ids")
+).where(
+    inbox_gap.c.decision == literal_column("'PERMANENT'"), inbox_gap.c.step == literal_column("1")
+)
+_LATE = select(func.count(inbox_gap.c.lo)).where(inbox_gap.c.decision == literal_column("'LATE'"))
 _UNMARKED = select(func.count(proc_state.c.msg_id)).where(
     proc_state.c.backfill_next_at.is_not(None)
 )
@@ -44,10 +50,12 @@ _OLDEST_EVENT = select(msg_event.c.created_at).where(
 
 
 def counts(connection: Connection) -> StoreCounts:
-    """Eight statements, however much there is."""
+    """Ten statements, however much there is."""
     gaps: Any = connection.execute(_GAPS).one()
+    cursor: Any = connection.execute(_CURSOR).one()
     return StoreCounts(
-        watermark=connection.execute(_WATERMARK).scalar_one(),
+        watermark=cursor.watermark,
+        halted=cursor.halted_why,
         messages={MessageState(row.state): row.number for row in connection.execute(_MESSAGES)},
         dead_by_class={
             ErrorClass(row.error_class): row.number for row in connection.execute(_DEAD)
@@ -59,6 +67,8 @@ def counts(connection: Connection) -> StoreCounts:
         flights=connection.execute(_FLIGHTS).scalar_one(),
         open_gaps=gaps.number,
         oldest_gap_first_seen=gaps.oldest,
+        permanent_ids=int(connection.execute(_PASSED).scalar_one() or 0),
+        late=connection.execute(_LATE).scalar_one(),
         unmarked=connection.execute(_UNMARKED).scalar_one(),
         oldest_pending_event_at=connection.execute(_OLDEST_EVENT).scalar_one_or_none(),
     )

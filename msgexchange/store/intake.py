@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import (
     BigInteger,
     Connection,
+    Integer,
     bindparam,
     delete,
     exists,
@@ -19,8 +20,9 @@ from sqlalchemy import (
 )
 
 from msgexchange.ids import Fence
+from msgexchange.lifecycle.gap import Gap, GapDecision, MailboxRow
 from msgexchange.lifecycle.states import MessageState
-from msgexchange.lifecycle.watermark import Gap, GapDecision, MailboxRow, ScanPlan
+from msgexchange.lifecycle.watermark import ScanPlan
 from msgexchange.ports import IntakeState, IntakeTransaction
 from msgexchange.store.bulk import Bulk
 from msgexchange.store.sessions import Sessions
@@ -34,21 +36,18 @@ from msgexchange.store.tables import (
 )
 from msgexchange.store.transaction import leader_transaction
 
-_CURSOR = select(inbox_cursor.c.watermark).where(inbox_cursor.c.name == CURSOR_ROW)
-_LOCK_CURSOR = _CURSOR.with_for_update()
+_CURSOR = select(
+    inbox_cursor.c.watermark,
+    inbox_cursor.c.began_after,
+    inbox_cursor.c.halted_why,
+    inbox_cursor.c.step_rule_off_at,
+).where(inbox_cursor.c.name == CURSOR_ROW)
+LOCK_CURSOR = _CURSOR.with_for_update()
 _LEDGER = (
-    select(
-        inbox_gap.c.lo,
-        inbox_gap.c.hi,
-        inbox_gap.c.first_seen,
-        inbox_gap.c.looks,
-        inbox_gap.c.decision,
-        inbox_gap.c.decided_at,
-        inbox_gap.c.why,
-    )
+    select(inbox_gap)
     .where(
         inbox_gap.c.hi > bindparam("watermark", type_=BigInteger()),
-        inbox_gap.c.decision.in_([literal_column("'OPEN'"), literal_column("'PERMANENT'")]),
+        inbox_gap.c.decision != literal_column("'LATE'"),
     )
     .order_by(inbox_gap.c.lo)
 )
@@ -94,16 +93,16 @@ class Intake:
             self._sessions.write() if fence is None else leader_transaction(self._sessions, fence)
         )
         with opened as connection:
-            watermark = connection.execute(_LOCK_CURSOR).scalar_one()
-            yield _Transaction(connection, watermark, self._statements)
+            cursor = connection.execute(LOCK_CURSOR).one()
+            yield _Transaction(connection, cursor, self._statements)
 
     def state(self) -> IntakeState:
         with self._sessions.read() as connection:
-            return _state(connection, connection.execute(_CURSOR).scalar_one())
+            return _state(connection, connection.execute(_CURSOR).one())
 
     def begin_after(self, watermark: int, *, by: str, now: datetime) -> bool:
         with self._sessions.write() as connection:
-            connection.execute(_LOCK_CURSOR)
+            connection.execute(LOCK_CURSOR)
             if _has_begun(connection):
                 return False
             connection.execute(_BEGIN, {"moved_to": watermark, "begun": now})
@@ -134,7 +133,10 @@ class _Statements:
             id_, lambda among: select(proc_state.c.msg_id).where(among(proc_state.c.msg_id))
         )
         self.remove_gaps = bulk.change(
-            {"lo": id_}, lambda given: delete(inbox_gap).where(inbox_gap.c.lo == given("lo"))
+            {"lo": id_, "step": Integer()},
+            lambda given: delete(inbox_gap).where(
+                inbox_gap.c.lo == given("lo"), inbox_gap.c.step == given("step")
+            ),
         )
         self.insert_gaps = bulk.insert(inbox_gap)
 
@@ -142,20 +144,26 @@ class _Statements:
 class _Transaction:
     """An ``IntakeTransaction``; the cursor row is locked."""
 
-    def __init__(self, connection: Connection, watermark: int, statements: _Statements) -> None:
+    def __init__(self, connection: Connection, cursor: Any, statements: _Statements) -> None:
         self._connection = connection
-        self._watermark = watermark
+        self._cursor = cursor
+        self._watermark: int = cursor.watermark
         self._run = statements
 
     def state(self) -> IntakeState:
-        return _state(self._connection, self._watermark)
+        return _state(self._connection, self._cursor)
 
     def apply(self, plan: ScanPlan, *, now: datetime) -> int:
         new = self._unknown([row.message_id for row in plan.enqueue])
-        rows = [_pending(row, now, None) for row in plan.enqueue if row.message_id in new]
+        rows = [pending(row, now, None) for row in plan.enqueue if row.message_id in new]
         self._run.insert_messages(self._connection, rows)
-        self._run.remove_gaps(self._connection, [{"lo": lo} for lo in plan.removed])
-        self._run.insert_gaps(self._connection, [_gap_row(gap) for gap in plan.written])
+        removed = [{"lo": lo, "step": 1} for lo in plan.removed]
+        written = [gap_row(gap) for gap in plan.written]
+        if plan.declared is not None:
+            removed.append({"lo": plan.declared.lo, "step": plan.declared.step})
+            written.append(gap_row(plan.declared))
+        self._run.remove_gaps(self._connection, removed)
+        self._run.insert_gaps(self._connection, written)
         if plan.watermark != self._watermark:
             self._move(plan.watermark)
         return len(rows)
@@ -163,7 +171,7 @@ class _Transaction:
     def enqueue(self, row: MailboxRow, *, now: datetime, traceparent: str | None) -> bool:
         if row.message_id <= self._watermark or not self._unknown([row.message_id]):
             return False
-        self._run.insert_messages(self._connection, [_pending(row, now, traceparent)])
+        self._run.insert_messages(self._connection, [pending(row, now, traceparent)])
         return True
 
     def _unknown(self, ids: Sequence[int]) -> Collection[int]:
@@ -177,9 +185,15 @@ class _Transaction:
         self._watermark = watermark
 
 
-def _state(connection: Connection, watermark: int) -> IntakeState:
-    rows = connection.execute(_LEDGER, {"watermark": watermark})
-    return IntakeState(watermark, [gap(row) for row in rows])
+def _state(connection: Connection, cursor: Any) -> IntakeState:
+    rows = connection.execute(_LEDGER, {"watermark": cursor.watermark})
+    return IntakeState(
+        cursor.watermark,
+        [gap(row) for row in rows],
+        began_after=cursor.began_after,
+        halted=cursor.halted_why,
+        step_rule_off=cursor.step_rule_off_at is not None,
+    )
 
 
 def _has_begun(connection: Connection) -> bool:
@@ -195,23 +209,26 @@ def gap(row: Any) -> Gap:
         decision=GapDecision(row.decision),
         decided_at=row.decided_at,
         why=row.why,
+        step=row.step,
+        next_look_at=row.next_look_at,
     )
 
 
-def _gap_row(gap: Gap) -> dict[str, Any]:
+def gap_row(gap: Gap) -> dict[str, Any]:
     return {
         "lo": gap.lo,
         "hi": gap.hi,
-        "step": 1,
+        "step": gap.step,
         "first_seen": gap.first_seen,
         "looks": gap.looks,
         "decision": gap.decision.value,
         "decided_at": gap.decided_at,
         "why": gap.why,
+        "next_look_at": gap.next_look_at,
     }
 
 
-def _pending(row: MailboxRow, now: datetime, traceparent: str | None) -> dict[str, Any]:
+def pending(row: MailboxRow, now: datetime, traceparent: str | None) -> dict[str, Any]:
     values: dict[str, Any] = dict.fromkeys(names_of(proc_state))
     return values | {
         "msg_id": row.message_id,

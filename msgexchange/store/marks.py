@@ -25,7 +25,7 @@ _DUE = (
             proc_state.c.received_at <= bindparam("overdue_before", type_=Stamp()),
         ),
     )
-    .order_by(proc_state.c.msg_id)
+    .order_by(proc_state.c.backfill_next_at, proc_state.c.msg_id)
     .limit(bindparam("limit"))
 )
 

@@ -5,19 +5,28 @@ from datetime import date
 from typing import Any, TypeAlias
 
 import orjson
-from sqlalchemy import Date, Select, String, bindparam, select
+from sqlalchemy import Date, Select, String, bindparam, literal_column, select
 
 from msgexchange.flight.state import FlightState, Json
 from msgexchange.ids import Flid, MailboxId
+from msgexchange.lifecycle.gap import Gap
 from msgexchange.lifecycle.states import InboxEntry
 from msgexchange.ports import ChangeView, DeadView, LeaseView, MessageView, StoreCounts
 from msgexchange.store import message_views
 from msgexchange.store.counts import counts
 from msgexchange.store.flights import Flights
+from msgexchange.store.intake import gap
 from msgexchange.store.leader import Leader
 from msgexchange.store.messages import HEADS, inbox_entry
 from msgexchange.store.sessions import Sessions
-from msgexchange.store.tables import FLID_CHARS, STORE_ROW, flight_change, flight_schd, store_info
+from msgexchange.store.tables import (
+    FLID_CHARS,
+    STORE_ROW,
+    flight_change,
+    flight_schd,
+    inbox_gap,
+    store_info,
+)
 
 _Filter: TypeAlias = tuple[bool, bool]
 """By day, by status."""
@@ -46,6 +55,10 @@ _CHANGES = (
     select(flight_change)
     .where(flight_change.c.flid == bindparam("flid"))
     .order_by(flight_change.c.state_version)
+)
+_LEDGER = select(inbox_gap).order_by(inbox_gap.c.lo.desc()).limit(bindparam("limit"))
+_NEEDS_EYES = _LEDGER.where(
+    inbox_gap.c.decision.in_([literal_column("'OPEN'"), literal_column("'LATE'")])
 )
 _PROBE = select(store_info.c.generation).where(store_info.c.name == STORE_ROW)
 
@@ -96,6 +109,11 @@ class StoreReads:
     def dead(self, *, limit: int) -> Sequence[DeadView]:
         with self._sessions.look() as connection:
             return message_views.dead(connection, limit)
+
+    def gaps(self, *, every: bool, limit: int) -> Sequence[Gap]:
+        with self._sessions.look() as connection:
+            rows = connection.execute(_LEDGER if every else _NEEDS_EYES, {"limit": limit})
+            return [gap(row) for row in rows]
 
     def counts(self) -> StoreCounts:
         with self._sessions.read() as connection:

@@ -9,6 +9,7 @@ from msgexchange.store.acts import StoreActs
 from msgexchange.store.bulk import Bulk, PortableBulk
 from msgexchange.store.bulk_postgresql import PostgresqlBulk
 from msgexchange.store.evidence import StoreEvidence
+from msgexchange.store.gaps import Gaps
 from msgexchange.store.intake import Intake
 from msgexchange.store.leader import Leader
 from msgexchange.store.marks import Backfill
@@ -52,6 +53,7 @@ class SqlStore:
         statements = PumpStatements(form, catalogue, Appender(form, nonce))
         events = PendingEvents(form)
         self.intake = Intake(sessions, form, nonce)
+        self.gaps = Gaps(sessions, form, nonce)
         self.pump = Pump(sessions, statements)
         self.backfill = Backfill(sessions, statements.marks)
         self.outbox = Outbox(sessions, events)

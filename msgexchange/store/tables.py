@@ -157,6 +157,9 @@ inbox_cursor = Table(
     Column("watermark", BigInteger, nullable=False),
     Column("began_after", BigInteger, nullable=False),
     Column("begun_at", Stamp),
+    Column("halted_at", Stamp),
+    Column("halted_why", String(ERROR_CHARS)),
+    Column("step_rule_off_at", Stamp),
     PrimaryKeyConstraint("name", name="pk_inbox_cursor"),
     CheckConstraint("watermark >= 0", name="ck_inbox_cursor"),
 )
@@ -166,21 +169,23 @@ inbox_gap = Table(
     metadata,
     Column("lo", BigInteger, autoincrement=False, nullable=False),
     Column("hi", BigInteger, nullable=False),
-    Column("step", Integer, nullable=False),
+    Column("step", Integer, autoincrement=False, nullable=False),
     Column("first_seen", Stamp, nullable=False),
     Column("looks", Integer, nullable=False),
     Column("decision", String(9), nullable=False),
     Column("decided_at", Stamp),
     Column("why", String(ERROR_CHARS)),
-    PrimaryKeyConstraint("lo", name="pk_inbox_gap"),
+    Column("next_look_at", Stamp),
+    PrimaryKeyConstraint("lo", "step", name="pk_inbox_gap"),
     CheckConstraint("hi >= lo", name="ck_gap_range"),
-    CheckConstraint("decision IN ('OPEN', 'FILLED', 'PERMANENT')", name="ck_gap_decision"),
+    CheckConstraint("decision IN ('OPEN', 'FILLED', 'PERMANENT', 'LATE')", name="ck_gap_decision"),
     CheckConstraint(
         "(decision = 'OPEN' AND decided_at IS NULL) "
         "OR (decision <> 'OPEN' AND decided_at IS NOT NULL)",
         name="ck_gap_decided",
     ),
     Index("ix_gap_above", "hi", "decision"),
+    _partial("ix_gap_watch", "next_look_at", where="next_look_at IS NOT NULL"),
 )
 
 attempt_log = Table(

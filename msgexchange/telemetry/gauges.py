@@ -10,10 +10,13 @@ from msgexchange.ports import PortError, StoreCounts
 
 
 class StoreGauges(Collector):
-    """Watermark, backlog, ages, outbox lag; absent while the store is down."""
+    """Watermark, gaps, backlog, ages, outbox lag; absent while the store is down."""
 
-    def __init__(self, counts: Callable[[], StoreCounts], clock: Clock) -> None:
+    def __init__(
+        self, counts: Callable[[], StoreCounts], newest_id: Callable[[], int], clock: Clock
+    ) -> None:
         self._counts = counts
+        self._newest_id = newest_id
         self._clock = clock
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
@@ -32,6 +35,10 @@ class StoreGauges(Collector):
         yield up
         yield _gauge("watermark", "Highest contiguous mailbox id taken in", counts.watermark)
         yield _gauge("open_gaps", "Ranges of missing mailbox ids", counts.open_gaps)
+        yield _gauge("permanent_gap_ids", "Mailbox ids passed without a row", counts.permanent_ids)
+        yield _gauge("late_messages", "Rows that came after W had passed them", counts.late)
+        yield _gauge("intake_halted", "1 while intake waits for an operator", bool(counts.halted))
+        yield from self._backlog(counts.watermark)
         yield _gauge("unmarked_messages", "Terminal messages without a mark", counts.unmarked)
         yield _gauge("flights", "Flights in the own store", counts.flights)
         now = self._clock.now()
@@ -45,6 +52,16 @@ class StoreGauges(Collector):
         ):
             yield _gauge(name, text, (now - since).total_seconds() if since else 0)
         yield from _families(counts)
+
+    def _backlog(self, watermark: int) -> Iterator[GaugeMetricFamily]:
+        """Absent while the mailbox is down."""
+        try:
+            newest = self._newest_id()
+        except PortError:
+            return
+        yield _gauge(
+            "mailbox_backlog_ids", "Mailbox ids above the watermark", max(newest - watermark, 0)
+        )
 
 
 def _families(counts: StoreCounts) -> Iterator[GaugeMetricFamily]:

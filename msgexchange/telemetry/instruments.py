@@ -22,6 +22,7 @@ COUNTERS = {
     ),
     "inbox_enqueued": Instrument("Mailbox rows taken into the inbox"),
     "gaps_permanent": Instrument("Mailbox ids passed as permanent gaps"),
+    "late_arrivals": Instrument("Mailbox rows that came after W had passed their ids"),
     "events_sent": Instrument("Events acknowledged by the broker", ("target",)),
     "actor_restarts": Instrument("Actors that failed and were started again", ("actor",)),
     "unknown_names": Instrument(

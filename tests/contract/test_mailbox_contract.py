@@ -344,3 +344,28 @@ def test_a_text_that_is_stored_as_bytes_is_read_or_named(place: Place, mailbox: 
     good, bad = place.put_bytes("航班".encode()), place.put_bytes(b"\xff\xfe\x00")
     texts = mailbox.texts([good, bad], bytes_max=1_000)
     assert texts == {good: "航班", bad: TextMissing.NOT_TEXT}
+
+
+def test_ids_alone_are_listed_between_two_bounds(mailbox: Mailbox, place: Place) -> None:
+    for id_ in (3, 5, 6, 9):
+        place.put("x", id_=id_)
+    assert mailbox.ids_between(4, 9, limit=10) == [5, 6, 9]
+    assert mailbox.ids_between(1, 9, limit=2) == [3, 5]
+    assert mailbox.ids_between(7, 8, limit=2) == []
+
+
+def test_the_next_id_is_told_also_when_rows_were_deleted(mailbox: Mailbox, place: Place) -> None:
+    place.put("x", id_=41)
+    assert (mailbox.next_id(), mailbox.list_after(0, limit=1, id_max=None).newest) == (42, 41)
+    place.run("DELETE FROM CMINMSGS")
+    assert (mailbox.next_id(), mailbox.list_after(0, limit=1, id_max=None).newest) == (42, 0)
+
+
+def test_another_programs_value_is_overwritten_only_when_asked(
+    mailbox: Mailbox, place: Place
+) -> None:
+    id_ = place.put("x", flag="X")
+    assert mailbox.mark([id_]) == {id_: MarkOutcome.OTHER_VALUE}
+    assert [row.PROC_FLAG for row in place.run("SELECT PROC_FLAG FROM CMINMSGS")] == ["X"]
+    assert mailbox.mark([id_], overwrite=True) == {id_: MarkOutcome.MARKED}
+    assert mailbox.mark([id_]) == {id_: MarkOutcome.MARKED}

@@ -12,7 +12,7 @@ from msgexchange.mailbox.columns import ColumnMap
 from msgexchange.mailbox.mysql import open_mysql_mailbox
 from msgexchange.mailbox.sql_mailbox import SqlMailbox
 from msgexchange.mailbox.sqlite import open_sqlite_mailbox
-from msgexchange.ports import InsertUnknown, Mailbox, RetryNow, Unavailable
+from msgexchange.ports import InsertUnknown, Mailbox, MarkOutcome, RetryNow, Unavailable
 from servers.mariadb import MariadbServer
 from servers.private import closed_port
 
@@ -129,6 +129,23 @@ def test_a_connection_lost_before_commit_leaves_no_row(
         mailbox.insert("x")
     event.remove(mailbox._engine, "before_cursor_execute", _cutters.pop())
     assert mailbox.newest_id() == 0
+
+
+@pytest.mark.mysql
+def test_a_lost_reply_to_a_mark_changes_nothing(mailbox: SqlMailbox, mailbox_database: URL) -> None:
+    id_ = mailbox.insert("x")
+
+    def lose_reply(_connection: Any, cursor: Any, statement: str, *_rest: Any) -> None:
+        if statement.startswith("UPDATE"):
+            cursor.connection._sock.close()
+            raise OSError("the reply was lost")
+
+    event.listen(mailbox._engine, "after_cursor_execute", lose_reply)
+    with pytest.raises(Unavailable):
+        mailbox.mark([id_])
+    event.remove(mailbox._engine, "after_cursor_execute", lose_reply)
+    assert mailbox.marks_after(0, limit=9) == {id_: True}
+    assert mailbox.mark([id_]) == {id_: MarkOutcome.MARKED}
 
 
 _cutters: list[Callable[..., None]] = []

@@ -79,12 +79,13 @@ def test_the_ledger_returns_gaps_as_they_were_written(store: SqlStore) -> None:
         decision=GapDecision.PERMANENT,
         decided_at=T0 + timedelta(seconds=61),
         why="still missing",
+        next_look_at=T0 + timedelta(seconds=121),
     )
     filled = Gap(lo=11, hi=12, first_seen=T0, decision=GapDecision.FILLED, decided_at=T0)
     with store.intake.transaction(None) as transaction:
         transaction.apply(scan((), 0, written=(permanent, open_, filled)), now=T0)
-        assert transaction.state().ledger == [open_, permanent]
-    assert store.intake.state().ledger == [open_, permanent]
+        assert transaction.state().ledger == [open_, permanent, filled]
+    assert store.intake.state().ledger == [open_, permanent, filled]
 
 
 def test_a_gap_that_splits_replaces_its_row(store: SqlStore) -> None:

@@ -24,7 +24,13 @@ class MemoryMailbox:
         ids = sorted(id_ for id_ in self.rows if id_ > watermark)
         within = [id_ for id_ in ids if id_max is None or id_ <= id_max][:limit]
         listed = [MailboxRow(MailboxId(id_), len(self.rows[id_].encode())) for id_ in within]
-        return Listing(listed, self.now)
+        return Listing(listed, self.now, self.newest_id())
+
+    def ids_between(self, lo: int, hi: int, *, limit: int) -> Sequence[int]:
+        return sorted(id_ for id_ in self.rows if lo <= id_ <= hi)[:limit]
+
+    def next_id(self) -> int:
+        return self.newest_id() + 1
 
     def texts(self, ids: Sequence[MailboxId], *, bytes_max: int) -> Mapping[MailboxId, Text]:
         self.reads += 1
@@ -37,7 +43,9 @@ class MemoryMailbox:
         self.rows[id_] = text
         return id_
 
-    def mark(self, ids: Sequence[MailboxId]) -> Mapping[MailboxId, MarkOutcome]:
+    def mark(
+        self, ids: Sequence[MailboxId], *, overwrite: bool = False
+    ) -> Mapping[MailboxId, MarkOutcome]:
         self.marked.update(ids)
         return dict.fromkeys(ids, MarkOutcome.MARKED)
 

@@ -122,3 +122,12 @@ def test_after_a_restart_what_the_embedded_broker_forgot_is_named_not_called_bro
 def _is_clean(site: Site) -> bool:
     found = json.loads(site.run("verify", "--kafka", "--json").stdout)
     return found["clean"] and len(found["leftOut"]) == 1
+
+
+def test_gaps_of_a_store_are_told_and_nothing_is_accepted_that_is_not_halted(idle: Site) -> None:
+    document = json.loads(idle.run("gaps", "--all", "--json").stdout)
+    assert (document["gaps"], document["openGaps"], document["halted"]) == ([], 0, None)
+    assert "watermark" in idle.run("gaps").stdout
+    refused = idle.run("gaps", "accept-restart", "--reason", "restored")
+    assert refused.returncode == 2
+    assert "not halted" in refused.stderr

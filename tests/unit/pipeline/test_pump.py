@@ -64,7 +64,9 @@ class Line:
         self.store.intake.begin_after(0, by="test", now=T0)
         self.ingest = Ingest(
             store=self.store.intake,
+            gaps=self.store.gaps,
             mailbox=self.mailbox,
+            probe=None,
             clock=self.clock,
             fence=fence,
             rules=IngestRules(),

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, Counter
 from msgexchange.flight.events import EventType, Target
 from msgexchange.flight.state import FlightState, FlightStatus
 from msgexchange.ids import EventId, Fence, Flid, Identity, MailboxId
+from msgexchange.lifecycle.gap import Gap
 from msgexchange.lifecycle.states import EventState, InboxEntry, MessageState
 from msgexchange.ports import (
     ChangeView,
@@ -155,6 +156,9 @@ class MemoryReads:
 
     def dead(self, *, limit: int) -> Sequence[DeadView]:
         raise AssertionError("not asked for by any call")
+
+    def gaps(self, *, every: bool, limit: int) -> list[Gap]:
+        return []
 
     def counts(self) -> StoreCounts:
         raise AssertionError("not asked for by any call")

@@ -157,6 +157,9 @@ def _inbox_cursor() -> None:
         sa.Column("watermark", sa.BigInteger(), nullable=False),
         sa.Column("began_after", sa.BigInteger(), nullable=False),
         sa.Column("begun_at", STAMP, nullable=True),
+        sa.Column("halted_at", STAMP, nullable=True),
+        sa.Column("halted_why", sa.String(length=2000), nullable=True),
+        sa.Column("step_rule_off_at", STAMP, nullable=True),
         sa.CheckConstraint("watermark >= 0", name="ck_inbox_cursor"),
         sa.PrimaryKeyConstraint("name", name="pk_inbox_cursor"),
     )
@@ -167,22 +170,33 @@ def _inbox_gap() -> None:
         "inbox_gap",
         sa.Column("lo", sa.BigInteger(), autoincrement=False, nullable=False),
         sa.Column("hi", sa.BigInteger(), nullable=False),
-        sa.Column("step", sa.Integer(), nullable=False),
+        sa.Column("step", sa.Integer(), autoincrement=False, nullable=False),
         sa.Column("first_seen", STAMP, nullable=False),
         sa.Column("looks", sa.Integer(), nullable=False),
         sa.Column("decision", sa.String(length=9), nullable=False),
         sa.Column("decided_at", STAMP, nullable=True),
         sa.Column("why", sa.String(length=2000), nullable=True),
+        sa.Column("next_look_at", STAMP, nullable=True),
         sa.CheckConstraint(
             "(decision = 'OPEN' AND decided_at IS NULL) OR (decision <> 'OPEN' AND decided_at"
             " IS NOT NULL)",
             name="ck_gap_decided",
         ),
-        sa.CheckConstraint("decision IN ('OPEN', 'FILLED', 'PERMANENT')", name="ck_gap_decision"),
+        sa.CheckConstraint(
+            "decision IN ('OPEN', 'FILLED', 'PERMANENT', 'LATE')", name="ck_gap_decision"
+        ),
         sa.CheckConstraint("hi >= lo", name="ck_gap_range"),
-        sa.PrimaryKeyConstraint("lo", name="pk_inbox_gap"),
+        sa.PrimaryKeyConstraint("lo", "step", name="pk_inbox_gap"),
     )
     op.create_index("ix_gap_above", "inbox_gap", ["hi", "decision"], unique=False)
+    op.create_index(
+        "ix_gap_watch",
+        "inbox_gap",
+        ["next_look_at"],
+        unique=False,
+        postgresql_where=sa.text("next_look_at IS NOT NULL"),
+        sqlite_where=sa.text("next_look_at IS NOT NULL"),
+    )
 
 
 def _attempt_log() -> None:
