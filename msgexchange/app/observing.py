@@ -19,7 +19,7 @@ from msgexchange.invariants.checker import violations
 from msgexchange.invariants.observation import Observation, RecordFact, TopicFacts
 from msgexchange.invariants.state_checks import unreadable_past
 from msgexchange.lifecycle.states import TERMINAL, EventState, MessageState
-from msgexchange.ports import Mailbox, StoreFacts
+from msgexchange.ports import Mailbox, StoreFacts, TextMissing
 from msgexchange.store.sql_store import SqlStore
 
 ROWS_AT_ONCE = 1_000
@@ -118,7 +118,7 @@ def _decoded(settings: Settings, sources: Sources, facts: StoreFacts) -> dict[Ma
         decoded.update(
             (id_, decode(text, sources.catalogue, limits, settings.site.timezone))
             for id_, text in texts.items()
-            if isinstance(text, str)
+            if not isinstance(text, TextMissing)
         )
     return decoded
 
