@@ -27,6 +27,14 @@ COMMIT_DELAY_MAX = timedelta(seconds=20)
 RULES = DeliveryRules(window_max=4, attempts_max=3)
 
 
+def _lead(store: SqlStore) -> Fence:
+    """A new fence; the lease is free again at once, as the world decides who comes next."""
+    fence = store.leader.take_lease("simulated", timedelta())
+    assert fence is not None
+    store.leader.give_back("simulated")
+    return fence
+
+
 class Incarnation:
     """The steps of one process under one fence, each with the time it is due."""
 
@@ -43,7 +51,7 @@ class Incarnation:
         self._chance = chance
         self._store = store
         self._telemetry = telemetry
-        self.fence: Fence = store.leader.take_leadership("simulated", now=chance.clock.now())
+        self.fence = _lead(store)
         self._mailbox = exposed(mailbox, "mailbox", Dependency.MAILBOX, chance)
         self._decode = decode
         pump = self._pump()
