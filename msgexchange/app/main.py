@@ -1,7 +1,7 @@
 """``run.py``: the command line over everything behind it."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -17,12 +17,13 @@ from msgexchange.app.demo import demo
 from msgexchange.app.observing import Broker, Sources, observe, verify
 from msgexchange.app.serving import BOOTSTRAP_FILE, serve
 from msgexchange.cli.commands import run
-from msgexchange.cli.context import DemoOptions, Misuse, UpgradeRefused, Verification
+from msgexchange.cli.context import DemoOptions, Misuse, Simulated, UpgradeRefused, Verification
 from msgexchange.config import Settings, load
 from msgexchange.ids import EventId
 from msgexchange.pipeline.accept_restart import accept_restart
 from msgexchange.pipeline.redeliver import redeliver
 from msgexchange.ports import Acceptance, Reads, Redelivery, StoreInfo
+from msgexchange.simulation.campaign import campaign
 from msgexchange.store.schema import at_head
 from msgexchange.store.sql_store import SqlStore
 
@@ -113,6 +114,17 @@ class Site:
         with self._store(settings) as store:
             now = store.leader.database_now()
             return store.acts.new_generation(above=above, by=by, reason=reason, now=now)
+
+    def simulate(self, seeds: Sequence[int], done: Callable[[], None]) -> Simulated:
+        found = campaign(seeds, done)
+        return Simulated(
+            seeds=found.seeds,
+            steps=found.steps,
+            faults=dict(sorted(found.faults.items())),
+            reached=dict(sorted(found.reached.items())),
+            not_reached=found.not_reached,
+            broken=found.broken,
+        )
 
     @contextmanager
     def _store(self, settings: Settings) -> Iterator[SqlStore]:

@@ -12,6 +12,7 @@ from msgexchange.cli.reading import dead, explain, flight, flights, head, status
 from msgexchange.cli.redelivering import redeliver
 from msgexchange.cli.running import demo, serve, store, verify
 from msgexchange.cli.sending import send
+from msgexchange.cli.simulating import simulate
 from msgexchange.config import ConfigError
 from msgexchange.ports import PortError
 
@@ -61,6 +62,7 @@ for command in (
     catalogue,
     config,
     store,
+    simulate,
 ):
     main.add_command(command)
 

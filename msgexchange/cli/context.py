@@ -1,6 +1,6 @@
 """What the commands need of the rest; the composition root hands it in."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +58,10 @@ class Backends(Protocol):
         self, settings: Settings, *, above: int, by: str, reason: str | None
     ) -> StoreInfo: ...
 
+    def simulate(self, seeds: Sequence[int], done: Callable[[], None]) -> "Simulated":
+        """Each seed's world in turn up to the first broken promise; ``done`` after each."""
+        ...
+
 
 class UpgradeRefused(Exception):
     """The store holds data and nobody said that a backup exists."""
@@ -82,6 +86,18 @@ class Verification:
     @property
     def clean(self) -> bool:
         return not any(self.found.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulated:
+    """What the seeds showed together; ``broken`` tells of the first broken promise."""
+
+    seeds: int
+    steps: int
+    faults: Mapping[str, int]
+    reached: Mapping[str, int]
+    not_reached: Sequence[str]
+    broken: str | None
 
 
 @dataclass(slots=True)

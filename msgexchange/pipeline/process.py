@@ -156,7 +156,7 @@ class Pump:
         started_at: datetime,
     ) -> None:
         """Hold a failure against the head alone, without decoding it."""
-        kept = text if isinstance(text, str) else None
+        kept = None if isinstance(text, TextMissing) else text
         self._commit([Incoming(entry=head, text=kept, judged=against)], started_at)
 
     def _work(self, entries: Sequence[InboxEntry], *, started_at: datetime) -> None:
