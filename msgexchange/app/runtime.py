@@ -23,7 +23,7 @@ from msgexchange.config import Settings
 from msgexchange.lifecycle.breaker import Breaker
 from msgexchange.lifecycle.supervision import RestartPolicy
 from msgexchange.pipeline.leadership import Right, Rightful
-from msgexchange.pipeline.step import Guarded, Step
+from msgexchange.pipeline.step import Breakable, Guarded, Step
 from msgexchange.ports import Telemetry
 
 STARTED_BOTTOM_UP: tuple[tuple[str, type[TurnActor]], ...] = (
@@ -69,7 +69,7 @@ class Runtime:
         self._steps = steps
         self._right = right
         self._give_up = give_up
-        self._guards: dict[str, Guarded] = {}
+        self._guards: dict[str, tuple[Breakable, ...]] = {}
         self._alarm: Alarm | None = None
         self._supervisor: pykka.ActorRef[SupervisorActor] | None = None
         self._halted: pykka.Future[bool] | None = None
@@ -91,14 +91,19 @@ class Runtime:
 
     def breakers(self) -> dict[str, Breaker]:
         """Open breakers by the actor that waits behind them."""
-        held = {name: guard.breaker for name, guard in list(self._guards.items())}
-        return {name: breaker for name, breaker in held.items() if breaker is not None}
+        return {
+            name: guard.breaker
+            for name, guards in list(self._guards.items())
+            for guard in guards
+            if guard.breaker is not None
+        }
 
     def nudge(self, dependency: str) -> None:
         """A probe of this dependency succeeded: whoever waits for it tries again at once."""
         for name, breaker in self.breakers().items():
             if breaker.dependency == dependency:
-                self._guards[name].nudge()
+                for guard in self._guards[name]:
+                    guard.nudge()
                 self.ring(name)
 
     def hung(self) -> str | None:
@@ -152,7 +157,7 @@ class Runtime:
         def open_step() -> GuardedStep:
             opened = self._steps.open(name)
             guard = Guarded(opened.step, self._clock, self._telemetry, opened.resumed)
-            self._guards[name] = guard
+            self._guards[name] = (guard,) if opened.inner is None else (guard, opened.inner)
             return GuardedStep(Rightful(guard, self._right), opened.close)
 
         return open_step

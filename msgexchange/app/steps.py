@@ -34,7 +34,7 @@ from msgexchange.pipeline.leadership import Right, RightfulProducer
 from msgexchange.pipeline.process import Pump, PumpBounds
 from msgexchange.pipeline.publish_flights import SchdFlush
 from msgexchange.pipeline.publishing import Publisher, Publishing
-from msgexchange.pipeline.step import Step
+from msgexchange.pipeline.step import Breakable, Step
 from msgexchange.ports import (
     Dependency,
     RecordProducer,
@@ -51,6 +51,8 @@ class Opened:
     step: Step
     close: Callable[[], None] = field(default=lambda: None)
     resumed: Callable[[timedelta], None] = field(default=lambda _pause: None)
+    inner: Breakable | None = None
+    """What pauses inside the step, behind breakers of its own."""
 
 
 class Steps:
@@ -283,7 +285,8 @@ class Steps:
         jobs = [Job("gap-watch", self._gap_watch())]
         if self._settings.profile is not Profile.SHADOW:
             jobs.append(Job("backfill-sweep", self._backfill_sweep()))
-        return Opened(Jobs(jobs, self._clock, self._telemetry))
+        step = Jobs(jobs, self._clock, self._telemetry)
+        return Opened(step, inner=step)
 
     def _backfill_sweep(self) -> BackfillSweep:
         return BackfillSweep(

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from msgexchange.clock import Clock
+from msgexchange.lifecycle.breaker import Breaker
 from msgexchange.pipeline.step import Guarded, PauseS, Step
 from msgexchange.ports import Telemetry
 
@@ -34,6 +35,19 @@ class Jobs:
         self._clock = clock
         now_s = clock.monotonic()
         self._turns = [_Turn(job, Guarded(job.step, clock, telemetry), now_s) for job in jobs]
+
+    @property
+    def breaker(self) -> Breaker | None:
+        """The breaker that has been open longest among the jobs."""
+        held = [turn.guarded.breaker for turn in self._turns]
+        return min((one for one in held if one), key=lambda one: one.since, default=None)
+
+    def nudge(self) -> None:
+        """Whoever waits for a dependency tries again at the next step."""
+        for turn in self._turns:
+            if turn.guarded.breaker is not None:
+                turn.guarded.nudge()
+                turn.due_at_s = self._clock.monotonic()
 
     def step(self) -> PauseS:
         turn = min(self._turns, key=lambda turn: turn.due_at_s)

@@ -20,6 +20,15 @@ class Step(Protocol):
     def step(self) -> PauseS: ...
 
 
+class Breakable(Protocol):
+    """Whatever may stand behind a breaker, for health to tell and probes to nudge."""
+
+    @property
+    def breaker(self) -> Breaker | None: ...
+
+    def nudge(self) -> None: ...
+
+
 class Guarded:
     """A step that waits behind a breaker while a dependency is down, and charges nobody.
 

@@ -2,6 +2,8 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from msgexchange.config import Settings
 from msgexchange.ids import Fence, MailboxId
 from msgexchange.invariants.checker import violations
 from msgexchange.lifecycle.states import TERMINAL, EventState
+from msgexchange.pipeline.backfill import BackfillSweep
 from msgexchange.pipeline.ingest import begin_intake
 from msgexchange.pipeline.leadership import Right
 from msgexchange.ports import Acknowledged, Delivery, Record, RecordProducer
@@ -86,6 +89,15 @@ class _FaultyAdapters(Adapters):
         return self.producers(topic)
 
 
+class _EagerSteps(Steps):
+    """The sweep is due every 30 s; here nobody waits for that."""
+
+    def _backfill_sweep(self) -> BackfillSweep:
+        sweep = super()._backfill_sweep()
+        sweep._rules = replace(sweep._rules, sweep_interval=timedelta(milliseconds=20))
+        return sweep
+
+
 class WorkingSite:
     """Started; ``faults`` by port name; closed by ``stop``."""
 
@@ -121,7 +133,7 @@ class WorkingSite:
         adapters.producers = lambda topic: self._faulty("producer", self.broker.producer(topic))
         right = Right(CLOCK)
         right.extend(float("inf"))
-        steps = Steps(
+        steps = _EagerSteps(
             self.settings,
             adapters,
             clock=CLOCK,
@@ -166,8 +178,6 @@ class WorkingSite:
     def wait(self, condition: Callable[[], bool], what: str, timeout_s: float = 20) -> None:
         deadline_s = CLOCK.monotonic() + timeout_s
         while not condition():
-            # The sweep is due every 30 s; here nobody waits for that.
-            self.runtime.ring("jobs")
             assert CLOCK.monotonic() < deadline_s, (what, self.told, self._states())
             sleep(0.005)
 
