@@ -8,7 +8,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 APT := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get
 
 .DEFAULT_GOAL := help
-.PHONY: help setup servers demo run check test test-fast test-kafka lock clean
+.PHONY: bench help setup servers demo run check test test-fast test-kafka lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ test-fast: setup ## units and contracts that need no server, under a minute
 
 test-kafka: setup servers ## exactly-once delivery on Apache Kafka itself (needs Java 17 and Maven)
 	$(BIN)/pytest -m apache_kafka $(ARGS)
+
+bench: setup servers ## speed beside floors measured in the same run, on servers of its own
+	$(BIN)/python run.py bench $(ARGS)
 
 lock: ## renew requirements.lock from setup.cfg (needs uv)
 	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \

@@ -13,11 +13,21 @@ from msgexchange.app.adapters import (
     open_mailbox,
     open_store,
 )
+from msgexchange.app.benching import bench, bench_profile
 from msgexchange.app.demo import demo
 from msgexchange.app.observing import Broker, Sources, observe, verify
 from msgexchange.app.serving import BOOTSTRAP_FILE, serve
+from msgexchange.bench.profiling import Profile
+from msgexchange.bench.run import Measured
 from msgexchange.cli.commands import run
-from msgexchange.cli.context import DemoOptions, Misuse, Simulated, UpgradeRefused, Verification
+from msgexchange.cli.context import (
+    BenchOptions,
+    DemoOptions,
+    Misuse,
+    Simulated,
+    UpgradeRefused,
+    Verification,
+)
 from msgexchange.config import Settings, load
 from msgexchange.ids import EventId
 from msgexchange.pipeline.accept_restart import accept_restart
@@ -45,6 +55,12 @@ class Site:
 
     def demo(self, settings: Settings, options: DemoOptions) -> int:
         return demo(settings, options)
+
+    def bench(self, options: BenchOptions) -> Measured:
+        return bench(options)
+
+    def bench_profile(self, options: BenchOptions) -> Profile:
+        return bench_profile(options)
 
     def verify(self, settings: Settings, *, topics: bool) -> Verification:
         catalogue = open_catalogue(settings)

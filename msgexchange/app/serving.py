@@ -47,10 +47,11 @@ STOP_POLL_S = 0.05
 
 
 class Serving:
-    """A running msgexchange: adapters, pipeline, HTTP."""
+    """A running msgexchange: adapters, pipeline, HTTP; ``batch_max`` as ``Steps`` take it."""
 
-    def __init__(self, settings: Settings, *, log: TextIO) -> None:
+    def __init__(self, settings: Settings, *, log: TextIO, batch_max: int | None = None) -> None:
         self.settings = settings
+        self._batch_max = batch_max
         self.registry = CollectorRegistry()
         self._instruments = Instruments(self.registry)
         self._stop_logging = start_logging(
@@ -121,6 +122,7 @@ class Serving:
             info=self.adapters.store.leader.info(),
             ring=self.candidacy.ring,
             green_at_s=lambda dependency: self.candidacy.probes[dependency].green_at_s,
+            batch_max=self._batch_max,
         )
 
     def _check_site(self) -> None:

@@ -70,8 +70,11 @@ class Steps:
         info: StoreInfo,
         ring: Callable[..., None],
         green_at_s: Callable[[Dependency], float],
+        batch_max: int | None = None,
     ) -> None:
+        """``batch_max``: messages of one commit at most, None for as many as is good."""
         self._settings = settings
+        self._batch_max = batch_max or PumpBounds().batch_max
         self._adapters = adapters
         self._clock = clock
         self._telemetry = telemetry
@@ -143,7 +146,8 @@ class Steps:
     def _pump(self) -> Opened:
         settings = self._settings
         bounds = PumpBounds(
-            batch_min=settings.pipeline.batch,
+            batch_min=min(settings.pipeline.batch, self._batch_max),
+            batch_max=self._batch_max,
             text_bytes_max=settings.codec.limits.text_max,
             idle_poll=settings.pipeline.poll_interval,
         )

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from msgexchange import __version__
+from msgexchange.cli.benching import bench
 from msgexchange.cli.context import Backends, Failure, Misuse, Session
 from msgexchange.cli.describing import catalogue, config
 from msgexchange.cli.gaps import gaps
@@ -59,6 +60,7 @@ for command in (
     dead,
     redeliver,
     verify,
+    bench,
     catalogue,
     config,
     store,

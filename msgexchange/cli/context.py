@@ -8,6 +8,8 @@ from typing import Protocol
 
 import click
 
+from msgexchange.bench.profiling import Profile
+from msgexchange.bench.run import Measured
 from msgexchange.config import Settings
 from msgexchange.ids import EventId
 from msgexchange.invariants.observation import Violation
@@ -37,6 +39,14 @@ class Backends(Protocol):
     def demo(self, settings: Settings, options: "DemoOptions") -> int: ...
 
     def verify(self, settings: Settings, *, topics: bool) -> "Verification": ...
+
+    def bench(self, options: "BenchOptions") -> "Measured":
+        """Figures on servers of the bench's own. Raises ``Failure``."""
+        ...
+
+    def bench_profile(self, options: "BenchOptions") -> "Profile":
+        """Where a message's time goes. Raises ``Failure``."""
+        ...
 
     def accept_restart(self, settings: Settings, *, by: str, reason: str) -> int:
         """Let halted intake go on; rows quarantined by it. Raises ``RestartRefused``."""
@@ -74,6 +84,17 @@ class DemoOptions:
     ends: bool
     duration_s: float
     messages_max: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchOptions:
+    """How much is measured (``short``, ``full`` or ``tiny``), and who hears how it goes on."""
+
+    size: str
+    begin: Callable[[int], None]
+    """Told how many parts there are, before the first."""
+    tell: Callable[[str], None]
+    """Told what was measured after each part."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,3 +131,17 @@ def test_gaps_of_a_store_are_told_and_nothing_is_accepted_that_is_not_halted(idl
     refused = idle.run("gaps", "accept-restart", "--reason", "restored")
     assert refused.returncode == 2
     assert "not halted" in refused.stderr
+
+
+@pytest.mark.postgres
+@pytest.mark.mysql
+@pytest.mark.kafka
+def test_the_bench_measures_beside_floors_and_checks_what_it_measured(idle: Site) -> None:
+    ended = idle.run("bench", "--tiny", "--json")
+    assert ended.returncode == 0, ended.stderr
+    figures = json.loads(ended.stdout)["figures"]
+    assert figures
+    for figure in figures:
+        assert {"figure", "value", "unit", "floor", "ratio", "must", "aim", "must_met"} <= set(
+            figure
+        )
