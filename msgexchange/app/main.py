@@ -13,10 +13,11 @@ from msgexchange.app.adapters import (
     open_mailbox,
     open_store,
 )
+from msgexchange.app.addresses import BOOTSTRAP_FILE
 from msgexchange.app.benching import bench, bench_profile
 from msgexchange.app.demo import demo
 from msgexchange.app.observing import Broker, Sources, observe, verify
-from msgexchange.app.serving import BOOTSTRAP_FILE, serve
+from msgexchange.app.serving import serve
 from msgexchange.bench.profiling import Profile
 from msgexchange.bench.run import Measured
 from msgexchange.cli.commands import run

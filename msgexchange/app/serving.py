@@ -8,14 +8,14 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
 import click
 from prometheus_client import CollectorRegistry
 
-from msgexchange.app.adapters import Adapters, make_data_dir, open_adapters
+from msgexchange.app.adapters import Adapters, open_adapters
+from msgexchange.app.addresses import BOOTSTRAP_FILE, URL_FILE, AddressFiles
 from msgexchange.app.candidacy import Candidacy
 from msgexchange.app.health import HealthWatch
 from msgexchange.app.steps import Steps
@@ -36,9 +36,6 @@ from msgexchange.web.app import create_app
 from msgexchange.web.deps import WebDeps
 from msgexchange.web.server import CannotListen, RunningServer, start
 
-URL_FILE = "http.url"
-BOOTSTRAP_FILE = "kafka.bootstrap"
-"""Files of the data folder with the addresses in use; the latter of the embedded broker."""
 GC_THRESHOLD = 50_000
 """New objects between collections: at Python's 700 a large plan spends half its time in them."""
 SWITCH_INTERVAL_S = 0.0005
@@ -84,7 +81,7 @@ class Serving:
             took_over=lambda: self._write_addresses(as_leader=True),
         )
         self._started = False
-        self._published: dict[str, str] = {}
+        self._address_files = AddressFiles(settings.data_dir, self.owner)
         self.entry = Entry(
             mailbox=self.adapters.mailbox,
             store=self.adapters.store.intake,
@@ -173,8 +170,7 @@ class Serving:
         ended = self.candidacy.stop()
         if self._server is not None:
             self._server.stop()
-            for name, address in self._published.items():
-                remove_own(self.settings.data_dir / name, address)
+            self._address_files.remove()
         self.adapters.close()
         self._stop_logging()
         return ended
@@ -184,28 +180,23 @@ class Serving:
 
         An embedded broker holds what was sent since this process leads, no more.
         """
-        addresses = {URL_FILE: self.url}
+        addresses = {}
         if self.adapters.embedded_bootstrap is not None:
             since = self.clock.now().isoformat()
             addresses[BOOTSTRAP_FILE] = f"{self.adapters.bootstrap} {since}"
-        return addresses
+        return {**addresses, URL_FILE: self.url}
 
     def _write_addresses(self, *, as_leader: bool) -> None:
-        """The files of a shared data folder name the leader, or whoever came first."""
+        """Where HTTP starts and where leadership comes, which may be the same moment.
+
+        A folder that takes no file costs people a look into the log, never the leadership.
+        """
         if self._server is None:
             return
-        make_data_dir(self.settings)
-        # The address of HTTP comes last: whoever reads it finds the other there.
-        for name, address in reversed(self._addresses().items()):
-            if as_leader or not (self.settings.data_dir / name).exists():
-                _publish(self.settings.data_dir / name, address)
-                self._published[name] = address
-
-
-def remove_own(file: Path, address: str) -> None:
-    """Remove a file with an address unless another process has put its own there."""
-    if file.is_file() and file.read_text().strip() == address:
-        file.unlink(missing_ok=True)
+        try:
+            self._address_files.write(self._addresses(), as_leader=as_leader)
+        except OSError as error:
+            self.journal.alert("addresses", f"the data folder takes no address file: {error}")
 
 
 def serve(settings: Settings) -> int:
@@ -272,13 +263,6 @@ def stop_signal() -> Iterator[threading.Event]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-
-
-def _publish(file: Path, address: str) -> None:
-    """Whole or not at all: others read it as soon as it is there."""
-    draft = file.with_suffix(".new")
-    draft.write_text(address + "\n")
-    draft.replace(file)
 
 
 def _as_json(wanted: LogFormat, log: TextIO) -> bool:

@@ -165,16 +165,19 @@ def test_a_leader_whose_sessions_are_ended_keeps_leading(
         owner = leadership(leader)["owner"]
         for _ in range(5):
             airport.change(5)
-            ended = store_access.execute(
-                "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
-                "WHERE application_name = %s",
-                (f"msgexchange-{owner}",),
-            ).fetchone()
-            assert ended is not None
-            assert int(str(ended[0])) > 0
+            leader.wait_until(lambda: end_sessions(store_access, owner) > 0, "it has sessions")
             sleep(0.5)
         everything_is_through(leader, airport)
         assert leadership(leader)["fence"] == 1
+
+
+def end_sessions(store: Store, owner: object) -> int:
+    row = store.execute(
+        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = %s",
+        (f"msgexchange-{owner}",),
+    ).fetchone()
+    assert row is not None
+    return int(str(row[0]))
 
 
 def test_a_database_restart_during_take_over_leaves_one_leader(
