@@ -12,6 +12,7 @@ from msgexchange.store.bulk import PortableBulk
 from msgexchange.store.engine import cloned_in_memory, open_engine
 from msgexchange.store.schema import upgrade
 from msgexchange.store.sql_store import SqlStore
+from servers.oracle_forms import written_for_oracle
 
 STORE_ID = "0123456789abcdef"
 
@@ -36,10 +37,12 @@ def memory_store(memory_template: Engine) -> Iterator[SqlStore]:
 
 @pytest.fixture
 def sqlite_file_store(tmp_path: Path) -> Iterator[SqlStore]:
+    """Runs the portable statements, and has each of them compiled for Oracle as well."""
     engine = open_engine(f"sqlite:///{tmp_path / 'store.sqlite'}")
     upgrade(engine, store_id=STORE_ID, identity_rule="plain")
     store = SqlStore(engine, default_catalogue(), nonce=count(1).__next__)
-    yield store
+    with written_for_oracle(engine):
+        yield store
     store.close()
 
 
