@@ -68,6 +68,7 @@ class Site:
             ),
             "MSGEXCHANGE_MAILBOX__PROCESSED_VALUE": "Y",
             "MSGEXCHANGE_MAILBOX__START_AFTER": "0",
+            "MSGEXCHANGE_HISTORY__STORE": "none",
             "MSGEXCHANGE_KAFKA__BOOTSTRAP": self.bootstrap,
             "MSGEXCHANGE_KAFKA__TOPIC_MSG": self.msg_topic,
             "MSGEXCHANGE_KAFKA__TOPIC_SCHD": self.schd_topic,

@@ -9,6 +9,7 @@ from msgexchange.config.adapters import Delivery
 from msgexchange.config.dsn import is_embedded, same_place
 from msgexchange.config.keys import KEYS
 from msgexchange.config.problem import Problem
+from msgexchange.config.sections import HistoryStore
 from msgexchange.config.settings import Profile, Settings
 
 _ALL_INTERFACES = frozenset({"0.0.0.0", "::", "[::]", "*", "0"})  # noqa: S104 - what is refused
@@ -52,6 +53,7 @@ def contradictions(settings: Settings) -> Iterator[Problem]:
     if settings.profile is not Profile.EMBEDDED:
         yield from _missing(settings)
     if settings.profile is Profile.PRODUCTION:
+        yield from _undecided(settings)
         yield from _embedded_adapters(settings)
         yield from _open_to_all(settings)
     if settings.profile is Profile.SHADOW and not settings.kafka.prefix:
@@ -104,6 +106,13 @@ def _within(settings: Settings) -> Iterator[Problem]:
             "mailbox.inbound.id-offset",
             "means something only with an id-step that is not smaller",
             "set mailbox.inbound.id-step as the server has it, or leave both out",
+        )
+    if settings.history.discard and settings.history.store is not HistoryStore.NONE:
+        yield _problem(
+            settings,
+            "history.discard",
+            "contradicts history.store, which keeps past flights",
+            'leave it out, or set history.store = "none"',
         )
     for smaller, value, larger, limit in (
         (
@@ -173,6 +182,17 @@ def _missing(settings: Settings) -> Iterator[Problem]:
         if KEYS[key].value(settings) is None:
             what = f"is missing, and profile {settings.profile.value} has no default for it"
             yield _problem(settings, key, what, f"{fix} ({_how(key)})")
+
+
+def _undecided(settings: Settings) -> Iterator[Problem]:
+    if settings.origin("history.store") == "default" and not settings.history.discard:
+        yield _problem(
+            settings,
+            "history.store",
+            "is not chosen, and profile production has no default for it",
+            "set table or files, where past flights are written before they are deleted; or none, "
+            f"which keeps every flight for ever ({_how('history.store')})",
+        )
 
 
 def _how(key: str) -> str:

@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import time, timedelta
 from enum import StrEnum
 from pathlib import Path
 from types import NoneType, UnionType
@@ -102,7 +102,8 @@ def _plain(annotation: Any, metadata: Sequence[Any]) -> tuple[Any, tuple[Any, ..
 _FORMS = {
     bool: "true or false",
     str: "a text of the form its documentation gives",
-    Path: "the path of a file",
+    Path: "a path",
+    time: 'a time of day such as "03:30"',
     ZoneInfo: 'an IANA time zone such as "Asia/Shanghai"',
     SecretStr: "the secret itself, or name a file that holds it with the same key and -file",
 }

@@ -1,6 +1,6 @@
 """Settings of what msgexchange does itself."""
 
-from datetime import timedelta
+from datetime import time, timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +10,7 @@ from pydantic import Field
 
 from msgexchange.codec.limits import DEPTH_CEILING, Limits
 from msgexchange.config.section import Section
-from msgexchange.config.values import Duration, Size
+from msgexchange.config.values import Duration, Size, TimeOfDay
 from msgexchange.flight.dynamic import UnknownFlight
 from msgexchange.lifecycle.gap import EvidenceUse
 
@@ -192,9 +192,11 @@ class Requests(Section):
 
 
 class HistoryStore(StrEnum):
-    """Where swept flights are written; this version keeps every flight."""
+    """Where swept flights are written."""
 
     NONE = "none"
+    TABLE = "table"
+    FILES = "files"
 
 
 class History(Section):
@@ -202,5 +204,86 @@ class History(Section):
 
     store: HistoryStore = Field(
         default=HistoryStore.NONE,
-        description="where flights past their day go: none (nothing is ever deleted)",
+        description="where flights past their day are written before they are deleted: none "
+        "(nothing is deleted), table (FLIGHT_HST in the own database), files (history.folder); "
+        "production must choose",
+    )
+    discard: bool = Field(
+        default=False,
+        description="with store none: delete past flights without writing them anywhere",
+    )
+    folder: Path | None = Field(
+        default=None, description="folder of store files; history in the data folder without it"
+    )
+    sweep_at: TimeOfDay = Field(default=time(3, 30), description="when past flights are swept")
+    retention_days: int = Field(
+        default=3,
+        ge=0,
+        le=365,
+        description="days a flight stays after its operation day; then it goes once it is deleted, "
+        "cancelled, arrived, final or silent",
+    )
+    silence: Duration = Field(
+        default=_DAY,
+        ge=60 * _MIN,
+        le=365 * _DAY,
+        description="without a change for so long, a past flight goes whatever its status",
+    )
+    terminal_stat: tuple[Annotated[str, Field(min_length=1, max_length=100)], ...] = Field(
+        default=(), description="values of STAT that say a flight is over"
+    )
+    change_retention: Duration = Field(
+        default=90 * _DAY,
+        ge=_DAY,
+        le=3_650 * _DAY,
+        description="how long it is known which message changed what",
+    )
+
+
+class Archive(Section):
+    """Messages that are done with."""
+
+    after: Duration = Field(
+        default=7 * _DAY,
+        ge=60 * _MIN,
+        le=3_650 * _DAY,
+        description="how long a terminal, marked message stays in the inbox before it moves to its "
+        "archive",
+    )
+    at: TimeOfDay = Field(default=time(4), description="when messages are archived")
+
+
+class Retention(Section):
+    """How long rows are kept that nobody needs for ever."""
+
+    at: TimeOfDay = Field(default=time(4, 30), description="when old rows are deleted")
+    sent_events: Duration = Field(
+        default=30 * _DAY,
+        ge=_DAY,
+        le=3_650 * _DAY,
+        description="events that were sent; dead ones stay until they are redelivered",
+    )
+    plans: Duration = Field(
+        default=90 * _DAY,
+        ge=_DAY,
+        le=3_650 * _DAY,
+        description="the log of received plans",
+    )
+    audit: Duration = Field(
+        default=730 * _DAY,
+        ge=30 * _DAY,
+        le=3_650 * _DAY,
+        description="what people did",
+    )
+    attempts: Duration = Field(
+        default=90 * _DAY,
+        ge=_DAY,
+        le=3_650 * _DAY,
+        description="failed attempts of messages",
+    )
+    gaps: Duration = Field(
+        default=180 * _DAY,
+        ge=91 * _DAY,
+        le=3_650 * _DAY,
+        description="rows of the gap ledger that are looked at no more",
     )

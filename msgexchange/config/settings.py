@@ -15,12 +15,14 @@ from msgexchange.config.adapters import Kafka, Mailbox, Store
 from msgexchange.config.runtime import Http, Supervisor, Telemetry
 from msgexchange.config.section import kebab
 from msgexchange.config.sections import (
+    Archive,
     Codec,
     Flights,
     History,
     Identity,
     Pipeline,
     Requests,
+    Retention,
     Schd,
     Site,
 )
@@ -61,6 +63,8 @@ class Settings(BaseSettings):
     codec: Codec = Codec()
     requests: Requests = Requests()
     history: History = History()
+    archive: Archive = Archive()
+    retention: Retention = Retention()
     http: Http = Http()
     supervisor: Supervisor = Supervisor()
     telemetry: Telemetry = Telemetry()

@@ -1,7 +1,7 @@
 """What is in force and where it came from, as people may see it."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import time, timedelta
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -59,6 +59,8 @@ def _plain(value: Any) -> str:
             shown = _WORDS[value]
         case timedelta():
             shown = written_duration(value)
+        case time():
+            shown = f"{value:%H:%M}"
         case Enum():
             shown = str(value.value)
         case dict():

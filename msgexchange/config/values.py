@@ -1,7 +1,7 @@
 """How settings are written: durations, sizes, names of foreign columns, secrets."""
 
 import re
-from datetime import timedelta
+from datetime import time, timedelta
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import BeforeValidator, StringConstraints
@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)")
 _SECONDS_OF = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_TIME_OF_DAY = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 _SIZE = re.compile(r"(\d+)\s*(B|KiB|MiB|GiB)")
 _BYTES_OF = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
@@ -38,8 +39,20 @@ def _read_size(value: Any) -> Any:
     return int(match[1]) * _BYTES_OF[match[2]]
 
 
+def _read_time_of_day(value: Any) -> Any:
+    if isinstance(value, time):
+        return value
+    match = _TIME_OF_DAY.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None:
+        raise ValueError("not a time of day")
+    return time(int(match[1]), int(match[2]))
+
+
 Duration: TypeAlias = Annotated[timedelta, BeforeValidator(_read_duration)]
 """Written ``20 ms``, ``1 s``, ``10 min``, ``24 h``, ``7 d``, or as a number of seconds."""
+
+TimeOfDay: TypeAlias = Annotated[time, BeforeValidator(_read_time_of_day)]
+"""Written ``03:30``, by the airport's clocks."""
 
 Size: TypeAlias = Annotated[int, BeforeValidator(_read_size)]
 """A number of bytes, written ``64 MiB`` or as the number itself."""

@@ -6,11 +6,14 @@ from sqlalchemy import Engine, exists, inspect, or_, select
 
 from msgexchange.codec.catalogue import Catalogue
 from msgexchange.store.acts import StoreActs
+from msgexchange.store.archive import Archiving
 from msgexchange.store.bulk import Bulk, PortableBulk
 from msgexchange.store.bulk_postgresql import PostgresqlBulk
 from msgexchange.store.evidence import StoreEvidence
 from msgexchange.store.gaps import Gaps
+from msgexchange.store.history import HistoryTable
 from msgexchange.store.intake import Intake
+from msgexchange.store.jobs import JobRuns
 from msgexchange.store.leader import Leader
 from msgexchange.store.marks import Backfill
 from msgexchange.store.outbox import Outbox
@@ -19,8 +22,10 @@ from msgexchange.store.positions import Positions
 from msgexchange.store.pump import Pump, PumpStatements
 from msgexchange.store.reads import StoreReads
 from msgexchange.store.redelivery import Redeliveries
+from msgexchange.store.retention import RetentionRows
 from msgexchange.store.schd import Schd
 from msgexchange.store.sessions import Sessions
+from msgexchange.store.sweeping import Sweeping, SweepStatements
 from msgexchange.store.tables import flight_schd, proc_state, store_info
 from msgexchange.store.transaction import Appender
 
@@ -61,6 +66,13 @@ class SqlStore:
         self.positions = Positions(sessions, form, events)
         self.redelivery = Redeliveries(sessions, statements.flights, statements.appender, nonce)
         self.acts = StoreActs(sessions, nonce)
+        self.jobs = JobRuns(sessions)
+        self.sweep = Sweeping(
+            sessions, SweepStatements(form, statements.flights, statements.appender)
+        )
+        self.history = HistoryTable(sessions, form)
+        self.archive = Archiving(sessions)
+        self.retention = RetentionRows(sessions, form)
         lease_sessions = sessions if lease_engine is None else Sessions(lease_engine)
         self.leader = Leader(lease_sessions, dialect=engine.dialect.name)
         self.reads = StoreReads(sessions, statements.flights, self.leader)

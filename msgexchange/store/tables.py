@@ -519,6 +519,7 @@ job_run = Table(
     Column("started_at", Stamp),
     Column("finished_at", Stamp),
     Column("outcome", Text),
+    Column("kept_since", Stamp),
     PrimaryKeyConstraint("job", name="pk_job_run"),
 )
 

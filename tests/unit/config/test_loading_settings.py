@@ -222,7 +222,10 @@ def test_settings_are_frozen_to_the_last_section() -> None:
         ('[store]\nlock-timeout = "4.5 s"\n', "store.lock-timeout"),
         ('[store]\nstatement-timeout = "5 s"\n', "store.statement-timeout"),
         ('[mailbox.inbound]\ntable = "x; DROP TABLE y"\n', "mailbox.inbound.table"),
-        ('[history]\nstore = "files"\n', "history.store"),
+        ('[history]\nstore = "tape"\n', "history.store"),
+        ('[history]\nsweep-at = "25:00"\n', "history.sweep-at"),
+        ("[history]\nsweep-at = 330\n", "history.sweep-at"),
+        ('[retention]\ngaps = "30 d"\n', "retention.gaps"),
     ],
 )
 def test_values_that_cannot_hold_are_refused(tmp_path: Path, toml: str, key: str) -> None:

@@ -15,6 +15,7 @@ GOOD = {
     "MSGEXCHANGE_MAILBOX__PROCESSED_VALUE": "Y",
     "MSGEXCHANGE_MAILBOX__START_AFTER": "oldest",
     "MSGEXCHANGE_KAFKA__BOOTSTRAP": "k1:9092, k2:9092",
+    "MSGEXCHANGE_HISTORY__STORE": "table",
 }
 
 
@@ -42,6 +43,7 @@ def test_production_lists_everything_it_misses() -> None:
         "mailbox.processed-value",
         "mailbox.start-after",
         "kafka.bootstrap",
+        "history.store",
     }
     assert "MSGEXCHANGE_STORE__URL_FILE" in found["store.url"]
 
@@ -208,3 +210,12 @@ def test_a_catalogue_that_cannot_be_used_is_told_with_everything_else(tmp_path: 
         keys = {problem.key for problem in refused.value.problems}
         assert {"codec.catalogue", "http.port"} == keys
         assert part in str(refused.value)
+
+
+def test_production_must_choose_what_becomes_of_past_flights() -> None:
+    undecided = {k: v for k, v in GOOD.items() if k != "MSGEXCHANGE_HISTORY__STORE"}
+    assert "for ever" in problems_of(undecided)["history.store"]
+    settings_of(undecided | {"MSGEXCHANGE_HISTORY__STORE": "none"})
+    settings_of(undecided | {"MSGEXCHANGE_HISTORY__DISCARD": "true"})
+    both = GOOD | {"MSGEXCHANGE_HISTORY__DISCARD": "true"}
+    assert set(problems_of(both)) == {"history.discard"}

@@ -132,6 +132,7 @@ def _job_run() -> None:
         sa.Column("started_at", STAMP, nullable=True),
         sa.Column("finished_at", STAMP, nullable=True),
         sa.Column("outcome", sa.Text(), nullable=True),
+        sa.Column("kept_since", STAMP, nullable=True),
         sa.PrimaryKeyConstraint("job", name="pk_job_run"),
     )
 

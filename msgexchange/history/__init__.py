@@ -1,0 +1,1 @@
+"""Past flights outside the own database."""
