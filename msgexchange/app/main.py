@@ -16,6 +16,7 @@ from msgexchange.app.adapters import (
 from msgexchange.app.addresses import BOOTSTRAP_FILE
 from msgexchange.app.benching import bench, bench_profile
 from msgexchange.app.demo import demo
+from msgexchange.app.duties import open_history, schedules
 from msgexchange.app.observing import Broker, Sources, observe, verify
 from msgexchange.app.serving import serve
 from msgexchange.bench.profiling import Profile
@@ -24,16 +25,18 @@ from msgexchange.cli.commands import run
 from msgexchange.cli.context import (
     BenchOptions,
     DemoOptions,
+    JobView,
     Misuse,
     Simulated,
     UpgradeRefused,
     Verification,
 )
 from msgexchange.config import Settings, load
-from msgexchange.ids import EventId
+from msgexchange.ids import EventId, Flid
+from msgexchange.lifecycle.daily import ONE_DAY, Daily
 from msgexchange.pipeline.accept_restart import accept_restart
 from msgexchange.pipeline.redeliver import redeliver
-from msgexchange.ports import Acceptance, Reads, Redelivery, StoreInfo
+from msgexchange.ports import Acceptance, JobRun, PastFlight, Reads, Redelivery, StoreInfo
 from msgexchange.simulation.campaign import campaign
 from msgexchange.store.schema import at_head
 from msgexchange.store.sql_store import SqlStore
@@ -89,6 +92,20 @@ class Site:
         finally:
             mailbox.close()
             store.close()
+
+    def jobs(self, settings: Settings) -> Sequence[JobView]:
+        with self._store(settings) as store:
+            now = store.leader.database_now()
+            last = {run.job: run for run in store.jobs.all()}
+        return [
+            JobView(name, last.get(name), _next_run(schedule, last.get(name), now))
+            for name, schedule in schedules(settings).items()
+        ]
+
+    def past_lives(self, settings: Settings, flid: Flid) -> Sequence[PastFlight]:
+        with self._store(settings) as store:
+            history = open_history(settings, store)
+            return [] if history is None else history.lives(flid)
 
     def upgrade(self, settings: Settings, *, backup_done: bool) -> str:
         store = connect_store(settings, open_catalogue(settings))
@@ -150,6 +167,13 @@ class Site:
             yield store
         finally:
             store.close()
+
+
+def _next_run(schedule: Daily, last: JobRun | None, now: datetime) -> datetime:
+    due = schedule.newest_due(now)
+    if last is None or last.finished_at is None or last.day < due:
+        return schedule.due_at(due)
+    return schedule.due_at(due + ONE_DAY)
 
 
 def _broker(settings: Settings) -> Broker:

@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry
 from msgexchange.app.adapters import Adapters, open_adapters
 from msgexchange.app.addresses import BOOTSTRAP_FILE, URL_FILE, AddressFiles
 from msgexchange.app.candidacy import Candidacy
+from msgexchange.app.duties import open_history
 from msgexchange.app.health import HealthWatch
 from msgexchange.app.steps import Steps
 from msgexchange.clock import AnchoredClock
@@ -136,6 +137,7 @@ class Serving:
         """Bind and answer; the address goes to ``http.url`` in the data folder."""
         settings = self.settings
         reads = self.adapters.store.reads
+        history = open_history(settings, self.adapters.store)
         watch = HealthWatch(
             settings,
             self.candidacy,
@@ -145,6 +147,7 @@ class Serving:
         token = settings.http.send_token
         deps = WebDeps(
             reads=reads,
+            past_lives=(lambda _flid: []) if history is None else history.lives,
             entry=self.entry,
             health=watch.look,
             metrics=self.registry,

@@ -7,6 +7,7 @@ from functools import partial
 
 from msgexchange import __version__
 from msgexchange.app.adapters import Adapters
+from msgexchange.app.duties import daily_jobs
 from msgexchange.clock import Clock
 from msgexchange.codec.decode import decode
 from msgexchange.codec.limits import Limits
@@ -289,6 +290,13 @@ class Steps:
         jobs = [Job("gap-watch", self._gap_watch())]
         if self._settings.profile is not Profile.SHADOW:
             jobs.append(Job("backfill-sweep", self._backfill_sweep()))
+        jobs += daily_jobs(
+            self._settings,
+            self._adapters.store,
+            clock=self._clock,
+            fence=self._fence,
+            telemetry=self._telemetry,
+        )
         step = Jobs(jobs, self._clock, self._telemetry)
         return Opened(step, inner=step)
 

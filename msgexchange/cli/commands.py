@@ -9,6 +9,7 @@ from msgexchange.cli.benching import bench
 from msgexchange.cli.context import Backends, Failure, Misuse, Session
 from msgexchange.cli.describing import catalogue, config
 from msgexchange.cli.gaps import gaps
+from msgexchange.cli.jobs import jobs
 from msgexchange.cli.reading import dead, explain, flight, flights, head, status
 from msgexchange.cli.redelivering import redeliver
 from msgexchange.cli.running import demo, serve, store, verify
@@ -54,6 +55,7 @@ for command in (
     status,
     head,
     gaps,
+    jobs,
     flights,
     flight,
     explain,

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
@@ -11,9 +12,9 @@ import click
 from msgexchange.bench.profiling import Profile
 from msgexchange.bench.run import Measured
 from msgexchange.config import Settings
-from msgexchange.ids import EventId
+from msgexchange.ids import EventId, Flid
 from msgexchange.invariants.observation import Violation
-from msgexchange.ports import Reads, Redelivery, StoreInfo
+from msgexchange.ports import JobRun, PastFlight, Reads, Redelivery, StoreInfo
 
 WRONG = 1
 """Exit status: found something wrong."""
@@ -50,6 +51,14 @@ class Backends(Protocol):
 
     def accept_restart(self, settings: Settings, *, by: str, reason: str) -> int:
         """Let halted intake go on; rows quarantined by it. Raises ``RestartRefused``."""
+        ...
+
+    def jobs(self, settings: Settings) -> "Sequence[JobView]":
+        """Every daily job, in the order of a day."""
+        ...
+
+    def past_lives(self, settings: Settings, flid: Flid) -> Sequence[PastFlight]:
+        """What history keeps of a flight, oldest life first. Raises ``HistoryFailed``."""
         ...
 
     def upgrade(self, settings: Settings, *, backup_done: bool) -> str:
@@ -119,6 +128,28 @@ class Simulated:
     reached: Mapping[str, int]
     not_reached: Sequence[str]
     broken: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """A daily job; ``last`` None before its first run. ``next_at`` in UTC; past: it is due."""
+
+    name: str
+    last: JobRun | None
+    next_at: datetime
+
+    @property
+    def state(self) -> str:
+        """In one word."""
+        match self.last:
+            case None:
+                return "never ran"
+            case JobRun(finished_at=None, outcome=None):
+                return "running"
+            case JobRun(finished_at=None):
+                return "failed"
+            case _:
+                return "done"
 
 
 @dataclass(slots=True)

@@ -192,25 +192,43 @@ def flights(
 @JSON
 @click.pass_obj
 def flight(session: Session, *, flid: str, as_json: bool) -> None:
-    """One flight: its state, and what each of its versions changed."""
+    """One flight: its state, what each of its versions changed, and its past lives."""
     settings = session.settings()
     with session.reads() as reads:
         found = reads.flight(Flid(flid))
         changes = reads.changes(Flid(flid))
-    if found is None:
+    lives = session.backends.past_lives(settings, Flid(flid))
+    if found is None and not lives:
         raise Failure(f"flight {flid} is not known here")
+    swept = found is None
+    found = found or lives[-1].state
     value = schd_value(found, settings.site.timezone.key)
     if as_json:
         value["history"] = [
             {"version": c.version, "messageId": c.message_id, "at": c.at, "changes": c.changes}
             for c in changes
         ]
+        value["swept"] = swept
+        value["pastLives"] = [schd_value(life.state, value["timezone"]) for life in lives]
         show.as_json(value)
         return
     show.pairs(
         f"flight {flid}, version {found.version}, {found.status.value}, "
-        f"operation day {found.operation_day}",
+        f"operation day {found.operation_day}{', from history' if swept else ''}",
         dict(found.content),
+    )
+    show.table(
+        "past lives",
+        ("operation day", "last version", "last message", "written to history"),
+        (
+            (
+                life.state.operation_day,
+                life.state.version,
+                life.state.last_message_id,
+                life.written_at,
+            )
+            for life in lives
+        ),
     )
     show.table(
         "history",

@@ -6,7 +6,7 @@ from itertools import pairwise
 from msgexchange.invariants.observation import Observation, Violation
 from msgexchange.lifecycle.gap import Gap, GapDecision
 from msgexchange.lifecycle.states import TERMINAL, ErrorClass, MessageState
-from msgexchange.ports import MessageFact
+from msgexchange.ports import Kept, MessageFact
 
 
 def every_row_is_accounted_for(seen: Observation) -> Iterator[Violation]:
@@ -82,7 +82,7 @@ def watermark_passes_only_the_explained(seen: Observation) -> Iterator[Violation
         [(fact.message_id, fact.message_id) for fact in seen.store.messages]
         + [(gap.lo, gap.hi) for gap in plain]
     )
-    reached = _past_declared(seen.store.began_after, declared)
+    reached = _past_declared(max(seen.store.began_after, _ledgered_from(seen)), declared)
     for lo, hi in covered:
         if lo > reached + 1:
             break
@@ -90,6 +90,15 @@ def watermark_passes_only_the_explained(seen: Observation) -> Iterator[Violation
     if reached < seen.store.watermark:
         text = f"W is {seen.store.watermark}, but id {reached + 1} is unexplained"
         yield Violation("I10", text)
+
+
+def _ledgered_from(seen: Observation) -> int:
+    """Below the newest id that was taken in before it, retention may have emptied the ledger."""
+    since = seen.store.kept_since.get(Kept.GAPS)
+    if since is None:
+        return 0
+    old = (fact.message_id for fact in seen.store.messages if fact.received_at < since)
+    return max(old, default=0)
 
 
 def _past_declared(id_: int, declared: Sequence[Gap]) -> int:

@@ -1,10 +1,12 @@
 """A naive flight model, written apart from the domain code, that I11 compares with (spec 2)."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from msgexchange.flight.commands import Clear, Command, Replace, Set
-from msgexchange.flight.messages import Decoded, Deletion, Message, Operation, Plan
+from msgexchange.flight.messages import Decoded, Deletion, Message, Operation, Plan, PlannedFlight
+from msgexchange.ids import Flid
 
 
 @dataclass(slots=True)
@@ -47,30 +49,46 @@ def flids_of(decoded: Decoded | None) -> set[str]:
 
 
 class Model:
-    """Applies messages that are known to have succeeded, in the order they did."""
+    """Applies messages that are known to have succeeded, in the order they did.
 
-    def __init__(self) -> None:
+    ``ended``: the version at which a flight's last swept life ended; its next life goes on there.
+    """
+
+    def __init__(self, ended: Mapping[Flid, int]) -> None:
         self.flights: dict[str, ModelFlight] = {}
+        self._ended = ended
 
-    def apply(self, message_id: int, decoded: Decoded) -> None:
-        """One SUCCEEDED message; anything that could not have succeeded is left out."""
+    def apply(self, message_id: int, decoded: Decoded, past: Collection[str]) -> None:
+        """One SUCCEEDED message; anything that could not have succeeded is left out.
+
+        ``past``: flights it told something of in a life that was swept since.
+        """
         match decoded:
             case Message(content=Plan(flights=flights)):
                 for planned in flights:
-                    flight = self.flights.setdefault(planned.flid, ModelFlight())
-                    if flight.deleted:
-                        flight.deleted = False
-                        flight.content = {}
-                    flight.day = planned.operation_day.isoformat()
-                    flight.obey(message_id, planned.commands)
+                    self._plan(message_id, planned, past)
             case Message(content=Operation(blocks=blocks)):
                 for block in blocks:
-                    flight = self.flights.setdefault(block.flid, ModelFlight())
-                    flight.obey(message_id, block.commands)
+                    if block.flid not in past:
+                        self._flight(block.flid).obey(message_id, block.commands)
             case Message(content=Deletion(flids=flids)):
                 for flid in flids:
-                    flight = self.flights.setdefault(flid, ModelFlight())
-                    flight.deleted = True
-                    flight.obey(message_id, ())
+                    if flid not in past:
+                        flight = self._flight(flid)
+                        flight.deleted = True
+                        flight.obey(message_id, ())
             case _:
                 return
+
+    def _plan(self, message_id: int, planned: PlannedFlight, past: Collection[str]) -> None:
+        if planned.flid in past:
+            return
+        flight = self._flight(planned.flid)
+        if flight.deleted:
+            flight.deleted = False
+            flight.content = {}
+        flight.day = planned.operation_day.isoformat()
+        flight.obey(message_id, planned.commands)
+
+    def _flight(self, flid: Flid) -> ModelFlight:
+        return self.flights.setdefault(flid, ModelFlight(version=self._ended.get(flid, 0)))

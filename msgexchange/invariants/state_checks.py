@@ -1,14 +1,15 @@
 """I3 and I11: all or nothing per message, and the state is the fold of what succeeded."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msgexchange.flight.events import EventType
 from msgexchange.flight.state import FlightState, FlightStatus
-from msgexchange.ids import MailboxId
+from msgexchange.ids import Flid, MailboxId
 from msgexchange.invariants.model import Model, flids_of
 from msgexchange.invariants.observation import Observation, Violation
 from msgexchange.lifecycle.states import TERMINAL, MessageState
+from msgexchange.ports import Kept
 
 
 def all_or_none(seen: Observation) -> Iterator[Violation]:
@@ -20,6 +21,7 @@ def all_or_none(seen: Observation) -> Iterator[Violation]:
     succeeded = {
         fact.message_id for fact in seen.store.messages if fact.state is MessageState.SUCCEEDED
     }
+    unchanged_by, silent = _ended_before(seen, Kept.CHANGES), _ended_before(seen, Kept.SENT_EVENTS)
     expected: dict[tuple[MailboxId, str | None, int | None], set[EventType]] = defaultdict(set)
     for event in seen.store.events:
         expected[event.message_id, event.flid, event.state_version].add(event.type)
@@ -32,12 +34,24 @@ def all_or_none(seen: Observation) -> Iterator[Violation]:
         if change.message_id not in succeeded:
             text = f"flight {change.flid} version {change.version} by message {change.message_id}"
             yield Violation("I3", f"{text}, which did not succeed")
+        if change.message_id in silent:
+            continue
         types = expected[change.message_id, change.flid, change.version]
         if EventType.NOTICE not in types or not types & {EventType.UPSERT, EventType.TOMBSTONE}:
             text = f"flight {change.flid} version {change.version} has events {sorted(types)}"
             yield Violation("I3", text)
-    for message_id in sorted(succeeded - changed):
+    for message_id in sorted(succeeded - changed - unchanged_by):
         yield Violation("I3", f"message {message_id} succeeded and changed nothing")
+
+
+def _ended_before(seen: Observation, kept: Kept) -> set[MailboxId]:
+    """Messages so old that retention may have taken what they left of this kind."""
+    since = seen.store.kept_since.get(kept)
+    return {
+        fact.message_id
+        for fact in seen.store.messages
+        if since is not None and fact.finished_at is not None and fact.finished_at < since
+    }
 
 
 def unreadable_past(seen: Observation) -> set[str]:
@@ -47,12 +61,41 @@ def unreadable_past(seen: Observation) -> set[str]:
     told: dict[MailboxId, set[str]] = defaultdict(set)
     for change in seen.store.changes:
         told[change.message_id].add(change.flid)
-    return {
+    unread = {
         flid
         for message_id, flids in told.items()
         if flids_of(seen.decoded.get(message_id)) != flids
         for flid in flids
     }
+    return unread | _shortened_past(seen)
+
+
+def _shortened_past(seen: Observation) -> set[str]:
+    """Flights whose first changes are no longer kept."""
+    if Kept.CHANGES not in seen.store.kept_since:
+        return set()
+    first: dict[str, int] = {}
+    for change in seen.store.changes:
+        if change.version > seen.store.ended.get(change.flid, 0):
+            first[change.flid] = min(change.version, first.get(change.flid, change.version))
+    stored = {state.flid for state in seen.store.flights}
+    begun = {flid for flid, v in first.items() if v == seen.store.ended.get(Flid(flid), 0) + 1}
+    # Whoever is told of only by messages whose changes are gone is in neither.
+    return (stored | first.keys() | _all_told(seen)) - begun
+
+
+def _all_told(seen: Observation) -> set[str]:
+    return {flid for decoded in seen.decoded.values() for flid in flids_of(decoded)}
+
+
+def _told_of_past_lives(seen: Observation) -> Mapping[MailboxId, set[str]]:
+    """By message, the flights whose life it told of has been swept."""
+    ended = seen.store.ended
+    told: dict[MailboxId, set[str]] = defaultdict(set)
+    for change in seen.store.changes:
+        if change.version <= ended.get(change.flid, 0):
+            told[change.message_id].add(change.flid)
+    return told
 
 
 def state_is_the_fold(seen: Observation) -> Iterator[Violation]:
@@ -60,14 +103,15 @@ def state_is_the_fold(seen: Observation) -> Iterator[Violation]:
 
     A flight whose past cannot be read any more is left out; see ``unreadable_past``.
     """
-    model = Model()
+    model = Model(seen.store.ended)
     left_out = unreadable_past(seen)
+    past = _told_of_past_lives(seen)
     applied = [f for f in seen.store.messages if f.state is MessageState.SUCCEEDED]
     # A late row that was let in is applied after rows with larger ids.
     for fact in sorted(applied, key=lambda fact: (fact.finished_at, fact.message_id)):
         decoded = seen.decoded.get(fact.message_id)
         if decoded is not None:
-            model.apply(fact.message_id, decoded)
+            model.apply(fact.message_id, decoded, past[fact.message_id])
     stored: dict[str, FlightState] = {state.flid: state for state in seen.store.flights}
     for flid in sorted((stored.keys() | model.flights.keys()) - left_out):
         ours = stored.get(flid)

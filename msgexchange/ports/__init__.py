@@ -47,6 +47,7 @@ from msgexchange.ports.housekeeping import (
     StandingFlight,
     SweepStore,
     SweepTransaction,
+    retention_job,
 )
 from msgexchange.ports.intake import IntakeState, IntakeStore, IntakeTransaction
 from msgexchange.ports.leader import (
@@ -183,4 +184,5 @@ __all__ = [
     "TransactionProducer",
     "Unavailable",
     "WindowRefused",
+    "retention_job",
 ]

@@ -1,7 +1,7 @@
 """Own store: everything the invariants are judged by, as plain facts."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
@@ -10,6 +10,7 @@ from msgexchange.flight.state import FlightState
 from msgexchange.ids import EventId, Flid, Identity, MailboxId
 from msgexchange.lifecycle.states import ErrorClass, EventState, MessageState
 from msgexchange.lifecycle.watermark import Gap
+from msgexchange.ports.housekeeping import Kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +70,10 @@ class StoreFacts:
     events: Sequence[EventFact]
     changes: Sequence[ChangeFact]
     flights: Sequence[FlightState]
+    ended: Mapping[Flid, int] = field(default_factory=dict)
+    """FLID -> the version at which its last swept life ended."""
+    kept_since: Mapping[Kept, datetime] = field(default_factory=dict)
+    """What is older may be gone by retention; a kind that retention never ran for is not here."""
 
 
 class Evidence(Protocol):

@@ -166,6 +166,11 @@ class Kept(StrEnum):
     GAPS = "gaps"
 
 
+def retention_job(kept: Kept) -> str:
+    """The name of the daily job that deletes old rows of a kind."""
+    return f"retention-{kept.value}"
+
+
 class RetentionStore(Protocol):
     def drop(
         self, fence: Fence, kept: Kept, *, older_than: datetime, after: int, limit: int

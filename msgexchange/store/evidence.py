@@ -1,6 +1,7 @@
 """The whole store as plain facts, for the invariants (spec 4.7, README)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, select, union_all
@@ -9,15 +10,24 @@ from msgexchange.flight.events import EventType, Target
 from msgexchange.flight.state import FlightState
 from msgexchange.ids import EventId, Flid, Identity, MailboxId
 from msgexchange.lifecycle.states import ErrorClass, EventState, MessageState
-from msgexchange.ports import ChangeFact, EventFact, MessageFact, StoreFacts
+from msgexchange.ports import (
+    ChangeFact,
+    EventFact,
+    Kept,
+    MessageFact,
+    StoreFacts,
+    retention_job,
+)
 from msgexchange.store.flights import Flights
 from msgexchange.store.intake import gap
 from msgexchange.store.sessions import Sessions
 from msgexchange.store.tables import (
     flight_change,
+    flight_last_version,
     flight_schd,
     inbox_cursor,
     inbox_gap,
+    job_run,
     msg_event,
     msg_event_state,
     proc_state,
@@ -70,6 +80,10 @@ _GAPS = select(inbox_gap).order_by(inbox_gap.c.lo)
 _FLIDS = select(flight_schd.c.flid).order_by(flight_schd.c.flid)
 
 
+_ENDED = select(flight_last_version.c.flid, flight_last_version.c.state_version)
+_KEPT_SINCE = select(job_run.c.job, job_run.c.kept_since).where(job_run.c.kept_since.is_not(None))
+
+
 class StoreEvidence:
     """The ``Evidence`` of the own database."""
 
@@ -92,6 +106,8 @@ class StoreEvidence:
                 events=[_event(row) for row in connection.execute(_EVENTS)],
                 changes=[_change(row) for row in connection.execute(_CHANGES)],
                 flights=self._all_flights(connection),
+                ended={Flid(row.flid): row.state_version for row in connection.execute(_ENDED)},
+                kept_since=_kept_since(connection),
             )
 
     def _all_flights(self, connection: Connection) -> Sequence[FlightState]:
@@ -103,6 +119,12 @@ class StoreEvidence:
                 connection, flids[start : start + FLIGHTS_AT_ONCE]
             ).values()
         ]
+
+
+def _kept_since(connection: Connection) -> Mapping[Kept, datetime]:
+    jobs = {retention_job(kept): kept for kept in Kept}
+    rows = connection.execute(_KEPT_SINCE)
+    return {jobs[row.job]: row.kept_since for row in rows if row.job in jobs}
 
 
 def _message(row: Any) -> MessageFact:

@@ -1,6 +1,6 @@
 """What the HTTP interface is given; it fetches nothing by itself."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -8,8 +8,8 @@ from typing import Protocol
 from prometheus_client import CollectorRegistry
 
 from msgexchange.flight.events import Target
-from msgexchange.ids import MailboxId
-from msgexchange.ports import Reads
+from msgexchange.ids import Flid, MailboxId
+from msgexchange.ports import PastFlight, Reads
 from msgexchange.web.health import Health
 
 
@@ -28,11 +28,13 @@ class Entry(Protocol):
 class WebDeps:
     """Everything ``create_app`` needs.
 
-    ``timezone`` is the airport's IANA name, ``topics`` the Kafka targets' full topic names;
-    without a ``send_token`` whoever reaches the port may send; ``is_shadow`` refuses sending.
+    ``past_lives`` gives what history keeps of a flight, oldest first. ``timezone`` is the airport's
+    IANA name, ``topics`` the Kafka targets' full topic names; without a ``send_token`` whoever
+    reaches the port may send; ``is_shadow`` refuses sending.
     """
 
     reads: Reads
+    past_lives: Callable[[Flid], Sequence[PastFlight]]
     entry: Entry
     health: Callable[[], Health]
     metrics: CollectorRegistry

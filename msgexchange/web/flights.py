@@ -64,10 +64,23 @@ def flights(deps: WebDeps) -> Blueprint:
     def history(flid: str) -> Response:
         known = flid_in_path(flid)
         changes = deps.reads.changes(known)
-        if not changes and deps.reads.flight(known) is None:
+        lives = deps.past_lives(known)
+        if not changes and not lives and deps.reads.flight(known) is None:
             detail = f"Nothing is known of a flight {flid}; its history may be past retention."
             raise not_found(detail, members={"error": detail})
-        return json_answer({"flid": flid, "versions": [_version(change) for change in changes]})
+        return json_answer(
+            {
+                "flid": flid,
+                "lives": [
+                    {
+                        **schd_value(life.state, deps.timezone),
+                        "writtenAt": written_time(life.written_at),
+                    }
+                    for life in lives
+                ],
+                "versions": [_version(change) for change in changes],
+            }
+        )
 
     return routes
 

@@ -8,7 +8,7 @@ from flask import Flask, Response
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from msgexchange.codec.encode import encode
-from msgexchange.ports import RetryNow, Unavailable
+from msgexchange.ports import HistoryFailed, RetryNow, Unavailable
 
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 5
@@ -98,11 +98,15 @@ def install(app: Flask, *, body_bytes_max: int) -> None:
     def of_conflict(_conflict: RetryNow) -> Response:
         return unavailable("The database asks for another try.").answer()
 
+    def of_history(failure: HistoryFailed) -> Response:
+        return unavailable(f"The history of past flights cannot be read: {failure}.").answer()
+
     def of_http(refusal: HTTPException) -> Response:
         return _of_http(refusal, body_bytes_max).answer()
 
     app.register_error_handler(Problem, of_problem)
     app.register_error_handler(Unavailable, of_outage)
+    app.register_error_handler(HistoryFailed, of_history)
     app.register_error_handler(RetryNow, of_conflict)
     # Flask logs what nobody caught and then asks the handler of its 500, which is this one.
     app.register_error_handler(HTTPException, of_http)

@@ -21,7 +21,7 @@ from msgexchange.invariants.observation import Observation, RecordFact, TopicFac
 from msgexchange.invariants.state_checks import unreadable_past
 from msgexchange.lifecycle.states import EventState, MessageState
 from msgexchange.lifecycle.watermark import Gap, GapDecision
-from msgexchange.ports import ChangeFact, EventFact, MessageFact, StoreFacts
+from msgexchange.ports import ChangeFact, EventFact, Kept, MessageFact, StoreFacts
 
 CATALOGUE = default_catalogue()
 ZONE = ZoneInfo("Asia/Shanghai")
@@ -278,3 +278,51 @@ def test_a_flight_whose_newest_state_is_a_dead_event_is_explained_by_it() -> Non
     dead = replace(event(4, EventType.UPSERT, 2, 2), state=EventState.DEAD, sent_at=None)
     seen = topics(schd=[])(store(events=[*facts().events[:3], dead])(clean()))
     assert "I12" not in found(seen)
+
+
+def test_a_swept_flight_is_missed_by_nobody() -> None:
+    seen = store(flights=[], ended={Flid("9001"): 3})(clean())
+    seen = replace(seen, topics=None)
+    assert found(seen) == set()
+
+
+def test_a_flight_that_vanished_without_a_sweep_is_found() -> None:
+    assert "I11" in found(store(flights=[])(clean()))
+
+
+def test_a_swept_flight_that_still_stands_is_found() -> None:
+    assert "I11" in found(store(ended={Flid("9001"): 3})(clean()))
+
+
+def test_a_new_life_goes_on_at_the_version_where_the_old_one_ended() -> None:
+    seen = clean()
+    changes = [seen.store.changes[0], replace(seen.store.changes[1], version=3)]
+    content = {"STAT": "BRD"}
+    reborn = replace(FLIGHT, version=3, operation_day=None, content=content)
+    told = store(
+        changes=changes,
+        flights=[reborn],
+        ended={Flid("9001"): 2},
+        events=[
+            replace(one, state_version=max(2 * (one.state_version or 0) - 1, 1))
+            for one in seen.store.events
+        ],
+    )(seen)
+    assert "I11" not in found(replace(told, topics=None))
+    forgot = store(flights=[replace(reborn, version=2)])(told)
+    assert "I11" in found(replace(forgot, topics=None))
+
+
+def test_what_retention_took_is_missed_by_nobody_and_what_it_did_not_is() -> None:
+    later_on = T0 + timedelta(days=1)
+    seen = clean()
+    swept_changes = store(changes=[], kept_since={Kept.CHANGES: later_on})(seen)
+    assert found(swept_changes) == set()
+    assert "I3" in found(store(changes=[], kept_since={Kept.CHANGES: T0})(seen))
+    assert "I3" in found(store(changes=[])(seen))
+    events = store(events=[], kept_since={Kept.SENT_EVENTS: later_on})(seen)
+    assert "I3" not in found(events)
+    assert "I3" in found(store(events=[])(seen))
+    gaps = store(gaps=[], kept_since={Kept.GAPS: later_on})(seen)
+    assert "I10" not in found(gaps)
+    assert "I10" in found(store(gaps=[])(seen))

@@ -7,8 +7,15 @@ import pytest
 from web_world import MemoryReads, at, client, flight
 
 from msgexchange.flight.state import FlightStatus
-from msgexchange.ids import MailboxId
-from msgexchange.ports import ChangeView, Dependency, RetryNow, Unavailable
+from msgexchange.ids import Flid, MailboxId
+from msgexchange.ports import (
+    ChangeView,
+    Dependency,
+    HistoryFailed,
+    PastFlight,
+    RetryNow,
+    Unavailable,
+)
 
 SCHD_VALUE = (
     b'{"flid":"900123","lastMessageId":17,"operationDay":"2026-09-03","state":{"CNCL":"",'
@@ -121,6 +128,7 @@ def test_the_history_names_the_message_behind_each_change() -> None:
     web = client(reads=MemoryReads(versions={"900123": [change]}))
     assert web.get("/flights/900123/history").get_json() == {
         "flid": "900123",
+        "lives": [],
         "versions": [
             {
                 "version": 3,
@@ -138,7 +146,25 @@ def test_the_history_names_the_message_behind_each_change() -> None:
 def test_a_known_flight_without_recorded_changes_has_an_empty_history() -> None:
     web = client(reads=MemoryReads([flight("900123")]))
     answer = web.get("/flights/900123/history").get_json()
-    assert answer == {"flid": "900123", "versions": []}
+    assert answer == {"flid": "900123", "lives": [], "versions": []}
+
+
+def test_a_swept_flight_is_found_in_its_history() -> None:
+    def lives(flid: Flid) -> list[PastFlight]:
+        return [PastFlight(flight("900123"), at(3))] if flid == "900123" else []
+
+    web = client(past_lives=lives)
+    answer = web.get("/flights/900123/history").get_json()
+    assert [life["flid"] for life in answer["lives"]] == ["900123"]
+    assert answer["lives"][0]["writtenAt"] == "2026-09-03T10:30:03.000Z"
+    assert web.get("/flights/900124/history").status_code == 404
+
+
+def test_a_history_that_cannot_be_read_is_a_503() -> None:
+    def lives(_flid: Flid) -> list[PastFlight]:
+        raise HistoryFailed("2026-09-03.ndjson.gz cannot be read")
+
+    assert client(past_lives=lives).get("/flights/900123/history").status_code == 503
 
 
 @pytest.mark.parametrize(

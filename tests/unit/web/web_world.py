@@ -1,6 +1,6 @@
 """A small world for the HTTP interface: flights, messages and an entry in memory."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -20,6 +20,7 @@ from msgexchange.ports import (
     LeaseView,
     MessageView,
     MetaColumns,
+    PastFlight,
     StoreCounts,
 )
 from msgexchange.web import WebDeps, create_app
@@ -195,11 +196,13 @@ def deps(
     health: Health = HEALTHY,
     send_token: str | None = None,
     is_shadow: bool = False,
+    past_lives: Callable[[Flid], Sequence[PastFlight]] = lambda _flid: [],
 ) -> WebDeps:
     registry = CollectorRegistry()
     Counter("msgexchange_messages", "Messages by outcome", registry=registry).inc(7)
     return WebDeps(
         reads=reads or MemoryReads(),
+        past_lives=past_lives,
         entry=entry or MemoryEntry(),
         health=lambda: health,
         metrics=registry,
