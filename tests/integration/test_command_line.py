@@ -44,6 +44,9 @@ def test_questions_to_an_empty_store_are_answered(idle: Site) -> None:
     assert json.loads(idle.run("flights", "--json").stdout) == []
     assert json.loads(idle.run("dead", "--json").stdout) == []
     assert "nobody waits" in idle.run("head").stdout
+    jobs = json.loads(idle.run("jobs", "--json").stdout)
+    assert [job["state"] for job in jobs] == ["never ran"] * 8
+    assert "history-sweep" in idle.run("jobs").stdout
     unknown = idle.run("flight", "900123")
     assert unknown.returncode == 1
     assert "900123" in unknown.stderr
