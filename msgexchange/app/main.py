@@ -19,6 +19,7 @@ from msgexchange.app.demo import demo
 from msgexchange.app.duties import open_history, schedules
 from msgexchange.app.observing import Broker, Sources, observe, verify
 from msgexchange.app.serving import serve
+from msgexchange.app.steps import limits_of
 from msgexchange.bench.profiling import Profile
 from msgexchange.bench.run import Measured
 from msgexchange.cli.commands import run
@@ -31,10 +32,18 @@ from msgexchange.cli.context import (
     UpgradeRefused,
     Verification,
 )
+from msgexchange.codec.encode import encode
 from msgexchange.config import Settings, load
+from msgexchange.flight.events import schd_value
 from msgexchange.ids import EventId, Flid
 from msgexchange.lifecycle.daily import ONE_DAY, Daily
 from msgexchange.pipeline.accept_restart import accept_restart
+from msgexchange.pipeline.import_states import (
+    ImportOrder,
+    ImportRefused,
+    import_states,
+    read_states,
+)
 from msgexchange.pipeline.redeliver import redeliver
 from msgexchange.ports import Acceptance, JobRun, PastFlight, Reads, Redelivery, StoreInfo
 from msgexchange.simulation.campaign import campaign
@@ -106,6 +115,38 @@ class Site:
         with self._store(settings) as store:
             history = open_history(settings, store)
             return [] if history is None else history.lives(flid)
+
+    def import_states(
+        self,
+        settings: Settings,
+        file: Path,
+        *,
+        publishes: bool,
+        by: str,
+        reason: str | None,
+        told: Callable[[int, int], None],
+    ) -> int:
+        with file.open("rb") as lines:
+            states = read_states(lines, limits_of(settings))
+        with self._store(settings) as store:
+            leadership = store.leader.look()
+            if leadership.owner is not None:
+                raise ImportRefused([f"{leadership.owner} leads: stop it first"])
+            order = ImportOrder(
+                by=by,
+                reason=reason,
+                publishes=publishes,
+                timezone=settings.site.timezone.key,
+                at=leadership.now,
+            )
+            import_states(store.imports, states, order, lambda amount: told(amount, len(states)))
+        return len(states)
+
+    def export_states(self, settings: Settings) -> Iterator[bytes]:
+        timezone = settings.site.timezone.key
+        with self._store(settings) as store:
+            for state in store.imports.states():
+                yield encode(schd_value(state, timezone))
 
     def upgrade(self, settings: Settings, *, backup_done: bool) -> str:
         store = connect_store(settings, open_catalogue(settings))

@@ -1,6 +1,6 @@
 """What the commands need of the rest; the composition root hands it in."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -59,6 +59,26 @@ class Backends(Protocol):
 
     def past_lives(self, settings: Settings, flid: Flid) -> Sequence[PastFlight]:
         """What history keeps of a flight, oldest life first. Raises ``HistoryFailed``."""
+        ...
+
+    def import_states(
+        self,
+        settings: Settings,
+        file: Path,
+        *,
+        publishes: bool,
+        by: str,
+        reason: str | None,
+        told: Callable[[int, int], None],
+    ) -> int:
+        """How many flights were loaded; ``told`` hears of each slice and of the total.
+
+        Raises ``ImportRefused``.
+        """
+        ...
+
+    def export_states(self, settings: Settings) -> Iterator[bytes]:
+        """Every flight as a line of NDJSON, without its end."""
         ...
 
     def upgrade(self, settings: Settings, *, backup_done: bool) -> str:

@@ -11,6 +11,7 @@ from msgexchange.cli.context import (
     UpgradeRefused,
     Verification,
 )
+from msgexchange.cli.importing import export, import_
 
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document instead of tables.")
 VIOLATIONS_SHOWN_MAX = 20
@@ -114,6 +115,9 @@ def upgrade(session: Session, *, backup_done: bool) -> None:
     except UpgradeRefused as refusal:
         raise Misuse(str(refusal)) from refusal
 
+
+store.add_command(import_)
+store.add_command(export)
 
 BY = click.option("--by", required=True, help="Who does it; goes to the audit.")
 REASON = click.option("--reason", help="Why; goes to the audit.")

@@ -10,13 +10,18 @@ from msgexchange.ids import Flid
 _FLID = re.compile(r"[A-Za-z0-9_-]{1,32}", re.ASCII)
 
 
+def is_flid(text: str) -> bool:
+    """1 to 32 letters, digits, - or _."""
+    return _FLID.fullmatch(text) is not None
+
+
 def block_flid(block: Element, number: int, flid_name: str) -> Flid:
     """The flight a block is about; ``number`` counts the message's blocks from 1."""
     where = f"{block.name} number {number}"
     value = single_text(block, flid_name, where)
     if not value:
         raise rejected(where, f"has no {flid_name}; name the flight it is about")
-    if not _FLID.fullmatch(value):
+    if not is_flid(value):
         raise rejected(
             where,
             f"the {flid_name} {shown(value)} is none: 1 to 32 letters, digits, - or _; correct it",

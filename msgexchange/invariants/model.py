@@ -1,11 +1,12 @@
 """A naive flight model, written apart from the domain code, that I11 compares with (spec 2)."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from msgexchange.flight.commands import Clear, Command, Replace, Set
 from msgexchange.flight.messages import Decoded, Deletion, Message, Operation, Plan, PlannedFlight
+from msgexchange.flight.state import FlightState, FlightStatus
 from msgexchange.ids import Flid
 
 
@@ -54,9 +55,19 @@ class Model:
     ``ended``: the version at which a flight's last swept life ended; its next life goes on there.
     """
 
-    def __init__(self, ended: Mapping[Flid, int]) -> None:
-        self.flights: dict[str, ModelFlight] = {}
+    def __init__(self, ended: Mapping[Flid, int], imported: Sequence[FlightState] = ()) -> None:
+        """``imported``: what flights that no message brought began with."""
         self._ended = ended
+        self.flights: dict[str, ModelFlight] = {
+            state.flid: ModelFlight(
+                day=state.operation_day.isoformat() if state.operation_day else None,
+                deleted=state.status is FlightStatus.DELETED,
+                version=state.version,
+                content=dict(state.content),
+            )
+            for state in imported
+            if state.version > ended.get(state.flid, 0)
+        }
 
     def apply(self, message_id: int, decoded: Decoded, past: Collection[str]) -> None:
         """One SUCCEEDED message; anything that could not have succeeded is left out.

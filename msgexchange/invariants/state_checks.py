@@ -9,7 +9,7 @@ from msgexchange.ids import Flid, MailboxId
 from msgexchange.invariants.model import Model, flids_of
 from msgexchange.invariants.observation import Observation, Violation
 from msgexchange.lifecycle.states import TERMINAL, MessageState
-from msgexchange.ports import Kept
+from msgexchange.ports import ChangeFact, Kept
 
 
 def all_or_none(seen: Observation) -> Iterator[Violation]:
@@ -21,15 +21,16 @@ def all_or_none(seen: Observation) -> Iterator[Violation]:
     succeeded = {
         fact.message_id for fact in seen.store.messages if fact.state is MessageState.SUCCEEDED
     }
+    foreign = _foreign_messages(seen)
     unchanged_by, silent = _ended_before(seen, Kept.CHANGES), _ended_before(seen, Kept.SENT_EVENTS)
     expected: dict[tuple[MailboxId, str | None, int | None], set[EventType]] = defaultdict(set)
     for event in seen.store.events:
         expected[event.message_id, event.flid, event.state_version].add(event.type)
-        if event.message_id not in succeeded:
+        if event.message_id not in succeeded | foreign:
             text = f"event {event.event_id} of message {event.message_id}"
             yield Violation("I3", f"{text}, which did not succeed")
     changed = set()
-    for change in seen.store.changes:
+    for change in _changes_by_messages(seen):
         changed.add(change.message_id)
         if change.message_id not in succeeded:
             text = f"flight {change.flid} version {change.version} by message {change.message_id}"
@@ -42,6 +43,19 @@ def all_or_none(seen: Observation) -> Iterator[Violation]:
             yield Violation("I3", text)
     for message_id in sorted(succeeded - changed - unchanged_by):
         yield Violation("I3", f"message {message_id} succeeded and changed nothing")
+
+
+def _changes_by_messages(seen: Observation) -> Iterator[ChangeFact]:
+    """Without those by which flights were brought in from another system."""
+    brought = {(state.flid, state.version) for state in seen.store.imported}
+    return (one for one in seen.store.changes if (one.flid, one.version) not in brought)
+
+
+def _foreign_messages(seen: Observation) -> set[MailboxId]:
+    """Messages of another system that events of imported flights name."""
+    imported = {state.flid for state in seen.store.imported}
+    ours = {fact.message_id for fact in seen.store.messages}
+    return {event.message_id for event in seen.store.events if event.flid in imported} - ours
 
 
 def _ended_before(seen: Observation, kept: Kept) -> set[MailboxId]:
@@ -59,7 +73,7 @@ def unreadable_past(seen: Observation) -> set[str]:
     purged the mailbox, or the catalogue has changed since.
     """
     told: dict[MailboxId, set[str]] = defaultdict(set)
-    for change in seen.store.changes:
+    for change in _changes_by_messages(seen):
         told[change.message_id].add(change.flid)
     unread = {
         flid
@@ -79,7 +93,12 @@ def _shortened_past(seen: Observation) -> set[str]:
         if change.version > seen.store.ended.get(change.flid, 0):
             first[change.flid] = min(change.version, first.get(change.flid, change.version))
     stored = {state.flid for state in seen.store.flights}
-    begun = {flid for flid, v in first.items() if v == seen.store.ended.get(Flid(flid), 0) + 1}
+    imported = {state.flid: state.version for state in seen.store.imported}
+    begun = {
+        flid
+        for flid, version in first.items()
+        if version in (seen.store.ended.get(Flid(flid), 0) + 1, imported.get(Flid(flid)))
+    }
     # Whoever is told of only by messages whose changes are gone is in neither.
     return (stored | first.keys() | _all_told(seen)) - begun
 
@@ -103,7 +122,7 @@ def state_is_the_fold(seen: Observation) -> Iterator[Violation]:
 
     A flight whose past cannot be read any more is left out; see ``unreadable_past``.
     """
-    model = Model(seen.store.ended)
+    model = Model(seen.store.ended, seen.store.imported)
     left_out = unreadable_past(seen)
     past = _told_of_past_lives(seen)
     applied = [f for f in seen.store.messages if f.state is MessageState.SUCCEEDED]
@@ -122,6 +141,7 @@ def state_is_the_fold(seen: Observation) -> Iterator[Violation]:
             continue
         day = ours.operation_day.isoformat() if ours.operation_day else None
         deleted = ours.status is FlightStatus.DELETED
-        stored_view = (ours.content, ours.version, day, deleted, ours.last_message_id)
+        last = ours.last_message_id if told.last_message_id else 0
+        stored_view = (ours.content, ours.version, day, deleted, last)
         if stored_view != told.view():
             yield Violation("I11", f"flight {flid}: stored {stored_view}, fold {told.view()}")

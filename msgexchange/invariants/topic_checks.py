@@ -89,16 +89,18 @@ def _expired(event: EventFact, topics: TopicFacts) -> bool:
 def schd_shows_the_current_state(seen: Observation) -> Iterator[Violation]:
     """I12: the last value of a key is its flight's current state, or a tombstone.
 
-    A flight whose newest schd event is a dead letter is explained by it (I6).
+    A flight whose newest schd event is a dead letter is explained by it (I6), an imported one is
+    on no topic before its first event.
     """
     if seen.topics is None or not seen.drained or not seen.topics.complete:
         return
     newest = {event.flid: event for event in seen.store.events if event.target is Target.SCHD}
+    imported = {state.flid for state in seen.store.imported}
     explained = {flid for flid, event in newest.items() if event.state is EventState.DEAD}
     last = {record.key: record for record in _in_log_order(seen.topics.schd)}
     for flight in seen.store.flights:
         record = last.pop(flight.flid, None)
-        if flight.flid in explained:
+        if flight.flid in explained or (flight.flid in imported and flight.flid not in newest):
             continue
         difference = _difference(flight, record)
         if difference is not None:

@@ -49,6 +49,7 @@ from msgexchange.ports.housekeeping import (
     SweepTransaction,
     retention_job,
 )
+from msgexchange.ports.imports import Imported, ImportStore, ImportTransaction
 from msgexchange.ports.intake import IntakeState, IntakeStore, IntakeTransaction
 from msgexchange.ports.leader import (
     LeaderStore,
@@ -128,6 +129,9 @@ __all__ = [
     "HeadsMoved",
     "HistoryFailed",
     "HistoryStore",
+    "ImportStore",
+    "ImportTransaction",
+    "Imported",
     "InsertUnknown",
     "IntakeState",
     "IntakeStore",

@@ -70,6 +70,8 @@ class StoreFacts:
     events: Sequence[EventFact]
     changes: Sequence[ChangeFact]
     flights: Sequence[FlightState]
+    imported: Sequence[FlightState] = ()
+    """Flights as they were brought in from another system."""
     ended: Mapping[Flid, int] = field(default_factory=dict)
     """FLID -> the version at which its last swept life ended."""
     kept_since: Mapping[Kept, datetime] = field(default_factory=dict)

@@ -93,7 +93,12 @@ class StoreActs:
         )
 
 
-def _lock(connection: Connection) -> StoreInfo:
+def raise_fence(connection: Connection) -> None:
+    """Whoever leads can commit no more."""
     connection.execute(_RAISE_FENCE)
+
+
+def _lock(connection: Connection) -> StoreInfo:
+    raise_fence(connection)
     row = connection.execute(_LOCK_INFO).one()
     return StoreInfo(row.store_id, row.generation)

@@ -1,13 +1,15 @@
 """The whole store as plain facts, for the invariants (spec 4.7, README)."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Connection, select, union_all
+import orjson
+from sqlalchemy import Connection, literal_column, select, union_all
 
+from msgexchange.codec.encode import encode, parse_content
 from msgexchange.flight.events import EventType, Target
-from msgexchange.flight.state import FlightState
+from msgexchange.flight.state import FlightState, FlightStatus
 from msgexchange.ids import EventId, Flid, Identity, MailboxId
 from msgexchange.lifecycle.states import ErrorClass, EventState, MessageState
 from msgexchange.ports import (
@@ -80,6 +82,7 @@ _GAPS = select(inbox_gap).order_by(inbox_gap.c.lo)
 _FLIDS = select(flight_schd.c.flid).order_by(flight_schd.c.flid)
 
 
+_IMPORTED = select(flight_change).where(flight_change.c.msg_id == literal_column("0"))
 _ENDED = select(flight_last_version.c.flid, flight_last_version.c.state_version)
 _KEPT_SINCE = select(job_run.c.job, job_run.c.kept_since).where(job_run.c.kept_since.is_not(None))
 
@@ -106,6 +109,7 @@ class StoreEvidence:
                 events=[_event(row) for row in connection.execute(_EVENTS)],
                 changes=[_change(row) for row in connection.execute(_CHANGES)],
                 flights=self._all_flights(connection),
+                imported=[_imported(row) for row in connection.execute(_IMPORTED)],
                 ended={Flid(row.flid): row.state_version for row in connection.execute(_ENDED)},
                 kept_since=_kept_since(connection),
             )
@@ -119,6 +123,20 @@ class StoreEvidence:
                 connection, flids[start : start + FLIGHTS_AT_ONCE]
             ).values()
         ]
+
+
+def _imported(row: Any) -> FlightState:
+    """What provenance says of a flight that no message brought."""
+    said = {name: value for name, _, value in orjson.loads(row.changes)}
+    day = said.pop("operationDay", None)
+    return FlightState(
+        flid=Flid(row.flid),
+        operation_day=None if day is None else date.fromisoformat(day),
+        status=FlightStatus(said.pop("status")),
+        version=row.state_version,
+        last_message_id=MailboxId(0),
+        content=parse_content(encode(said)),
+    )
 
 
 def _kept_since(connection: Connection) -> Mapping[Kept, datetime]:

@@ -178,7 +178,7 @@ class _Transaction:
         run, connection = self._run, self._connection
         run.messages.settle(connection, batch.messages, now=now)
         run.flights.write(connection, batch.flights, self._strays, now=now)
-        run.insert_changes(connection, [_change_row(change, now) for change in batch.changes])
+        run.insert_changes(connection, [change_row(change, now) for change in batch.changes])
         run.appender.append(self._writer, batch.events, now=now)
         run.insert_attempts(connection, _attempt_rows(batch.messages, now))
         self._keep_texts(batch.messages, now)
@@ -216,7 +216,8 @@ class _Transaction:
         )
 
 
-def _change_row(change: ChangeRow, now: datetime) -> dict[str, Any]:
+def change_row(change: ChangeRow, now: datetime) -> dict[str, Any]:
+    """Its FLIGHT_CHANGE row."""
     return {
         "flid": change.flid,
         "state_version": change.version,

@@ -12,6 +12,7 @@ from msgexchange.store.bulk_postgresql import PostgresqlBulk
 from msgexchange.store.evidence import StoreEvidence
 from msgexchange.store.gaps import Gaps
 from msgexchange.store.history import HistoryTable
+from msgexchange.store.imports import Imports
 from msgexchange.store.intake import Intake
 from msgexchange.store.jobs import JobRuns
 from msgexchange.store.leader import Leader
@@ -67,6 +68,7 @@ class SqlStore:
         self.redelivery = Redeliveries(sessions, statements.flights, statements.appender, nonce)
         self.acts = StoreActs(sessions, nonce)
         self.jobs = JobRuns(sessions)
+        self.imports = Imports(sessions, statements, nonce)
         self.sweep = Sweeping(
             sessions, SweepStatements(form, statements.flights, statements.appender)
         )

@@ -28,6 +28,24 @@ def test_the_demo_ends_with_every_outcome_as_promised_and_every_invariant_kept(
     assert "SUCCEEDED" in ended.stdout
 
 
+def test_flights_exported_and_imported_elsewhere_are_the_same_bytes(
+    idle: Site, tmp_path: Path
+) -> None:
+    assert idle.run("demo", "--exit", "--duration", "2", "--messages", "200").returncode == 0
+    file = tmp_path / "flights.ndjson"
+    assert idle.run("store", "export", "--out", str(file)).returncode == 0
+    assert len(file.read_bytes().splitlines()) > 10
+    other = Site(tmp_path / "other", {})
+    other.data_dir.mkdir()
+    told = other.run("store", "import", "--states", str(file), "--by", "jl")
+    assert told.returncode == 0, told.stderr
+    assert other.run("store", "export").stdout.encode() == file.read_bytes()
+    assert json.loads(other.run("verify", "--json").stdout)["clean"]
+    again = other.run("store", "import", "--states", str(file), "--by", "jl")
+    assert again.returncode == 2
+    assert "is known here already" in again.stderr
+
+
 def test_every_command_explains_itself_with_an_example(idle: Site) -> None:
     everything = idle.run("--help").stdout
     for command in ("serve", "demo", "send", "status", "head", "flights", "flight", "explain"):
