@@ -81,6 +81,7 @@ def test_a_leader_that_sleeps_past_its_lease_commits_nothing_after_it_wakes(
             leader.wake()
             pair.wait_for_standby(leader)
             assert written(store_access) == before
+            assert marked_before_terminal(airport, store_access) == []
         # What the client had queued at least once when it fell asleep goes out when it wakes:
         # the broker fences only a transaction. The store and the mailbox it cannot touch.
         everything_is_through(pair.leader(), airport, topics=False)
@@ -110,6 +111,25 @@ def written(store: Store) -> object:
         "(SELECT count(*) FROM proc_state WHERE finished_at IS NOT NULL), "
         "(SELECT sum(attempts) FROM proc_state)"
     ).fetchone()
+
+
+def marked_before_terminal(airport: Airport, store: Store) -> list[int]:
+    """Messages whose mark is older than the commit that made them terminal.
+
+    Both servers read one host's clock; the mark's time is cut to the millisecond.
+    """
+    marked_at_s = airport.marked_at_s()
+    committed_at_s = dict(
+        store.execute(
+            "SELECT msg_id, max(extract(epoch FROM pg_xact_commit_timestamp(xmin)))::float8 "
+            "FROM flight_change GROUP BY msg_id"
+        ).fetchall()
+    )
+    return [
+        id_
+        for id_, at_s in marked_at_s.items()
+        if id_ not in committed_at_s or at_s + 0.001 < float(str(committed_at_s[id_]))
+    ]
 
 
 def test_a_leader_that_is_stopped_hands_over_within_a_second(

@@ -48,6 +48,16 @@ class Airport:
         assert row is not None
         return int(row[0])
 
+    def marked_at_s(self) -> dict[int, float]:
+        """When each marked row was marked, in seconds since 1970, to the millisecond."""
+        with self._connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT CMINMSGS_ID, UNIX_TIMESTAMP(PROC_TIME) FROM CMINMSGS WHERE PROC_FLAG = 'Y'"
+            )
+            rows = cursor.fetchall()
+        self._connection.commit()
+        return {int(id_): float(at_s) for id_, at_s in rows}
+
     def reconnect(self) -> None:
         """After the mailbox was away."""
         self.close()

@@ -152,6 +152,7 @@ def _private_server(home: Path) -> PostgresServer:
         "shared_buffers": "64MB",
         "fsync": "on",
         "lc_messages": "C",
+        "track_commit_timestamp": "on",
         "timezone": "UTC",
     }
     flags = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
