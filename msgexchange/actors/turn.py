@@ -137,5 +137,9 @@ class TimeActor(TurnActor):
     """Follows the database's clock (spec 6.1, Time)."""
 
 
+class SiteCheckActor(TurnActor):
+    """Looks at topics and mailbox until both have been there once."""
+
+
 class ProbeActor(TurnActor):
     """Probes one dependency while somebody waits for it (spec 3.3)."""

@@ -76,6 +76,10 @@ class Adapters:
         assert bootstrap is not None
         return bootstrap
 
+    def prepare_store(self) -> None:
+        """The own store at head, as ``prepare_store`` below."""
+        prepare_store(self._settings, self.store)
+
     def open_producer(self, topic: str) -> RecordProducer:
         """A producer of one topic; for one thread, nothing connects before its first call."""
         kafka = self._settings.kafka
@@ -204,14 +208,14 @@ def topic_needs(settings: Settings) -> Sequence[TopicNeed]:
 
 
 def open_adapters(settings: Settings, *, owner: str) -> Adapters:
-    """Open all for the process called ``owner``.
+    """Open all for the process called ``owner``; own database and site are not asked yet.
 
-    Raises ``ConfigError`` for what only opening shows, or a port's failure.
+    Raises ``ConfigError`` for what only opening shows.
     """
     catalogue = open_catalogue(settings)
     opened: list[Callable[[], None]] = []
     try:
-        store = open_store(settings, catalogue, owner=owner)
+        store = connect_store(settings, catalogue, owner=owner)
         opened.append(store.close)
         mailbox = open_mailbox(settings)
         opened.append(mailbox.close)
@@ -232,22 +236,28 @@ def open_catalogue(settings: Settings) -> Catalogue:
     return default_catalogue() if file is None else load(file.read_text(encoding="utf-8"))
 
 
-def open_store(settings: Settings, catalogue: Catalogue, *, owner: str = "") -> SqlStore:
-    """The own store at head; the embedded one is brought there, another must be already."""
-    store = connect_store(settings, catalogue, owner=owner)
+def open_store(settings: Settings, catalogue: Catalogue) -> SqlStore:
+    """The own store at head."""
+    store = connect_store(settings, catalogue)
     try:
-        current = at_head(store.engine)
-        if settings.profile is Profile.EMBEDDED and not current:
-            migrate(settings, store)
-            current = True
+        prepare_store(settings, store)
     except BaseException:
         store.close()
         raise
-    if not current:
-        store.close()
+    return store
+
+
+def prepare_store(settings: Settings, store: SqlStore) -> None:
+    """The embedded store is brought to head; another must be there already, or ``ConfigError``.
+
+    ``Unavailable`` while the own database is down.
+    """
+    if at_head(store.engine):
+        return
+    if settings.profile is not Profile.EMBEDDED:
         what = "the schema is not of this version"
         raise _refused(settings, "store.url", what, "run.py store upgrade")
-    return store
+    migrate(settings, store)
 
 
 def connect_store(settings: Settings, catalogue: Catalogue, *, owner: str = "") -> SqlStore:

@@ -9,7 +9,13 @@ import pykka
 from msgexchange.actors.alarm import Alarm
 from msgexchange.actors.pulse import Pulse
 from msgexchange.actors.supervisor import Member, Role, SupervisorActor
-from msgexchange.actors.turn import LeadershipActor, ProbeActor, TimeActor, TurnActor
+from msgexchange.actors.turn import (
+    LeadershipActor,
+    ProbeActor,
+    SiteCheckActor,
+    TimeActor,
+    TurnActor,
+)
 from msgexchange.app.runtime import GuardedStep, Runtime
 from msgexchange.app.steps import Steps
 from msgexchange.clock import AnchoredClock, Clock
@@ -46,6 +52,7 @@ class Candidacy:
         store: LeaderStore,
         open_steps: OpenSteps,
         calls: Mapping[Dependency, Callable[[], object]],
+        site_check: Step,
         clock: AnchoredClock,
         telemetry: Telemetry,
         took_over: Callable[[], None],
@@ -85,6 +92,7 @@ class Candidacy:
                 _member(f"probe-{dependency.value}", ProbeActor, probe, clock)
                 for dependency, probe in self.probes.items()
             ),
+            _member("site-check", SiteCheckActor, site_check, clock),
             _member("database-time", TimeActor, self._database_time(store, clock), clock),
             _member("leadership", LeadershipActor, self.leadership, clock),
         ]

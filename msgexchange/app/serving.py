@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import TextIO
@@ -20,15 +20,16 @@ from msgexchange.app.candidacy import Candidacy
 from msgexchange.app.duties import open_history
 from msgexchange.app.health import HealthWatch
 from msgexchange.app.steps import Steps
-from msgexchange.clock import AnchoredClock
-from msgexchange.config import Profile, Settings
+from msgexchange.clock import AnchoredClock, SystemClock
+from msgexchange.config import ConfigError, Problem, Profile, Settings
 from msgexchange.config.runtime import LogFormat
 from msgexchange.flight.events import Target
 from msgexchange.ids import Fence
 from msgexchange.pipeline.entry import Entry
 from msgexchange.pipeline.ingest import StartAfterMissing, begin_intake
 from msgexchange.pipeline.leadership import Right
-from msgexchange.ports import Dependency, Unavailable
+from msgexchange.pipeline.site_check import Check, SiteCheck
+from msgexchange.ports import Dependency, PortError, Refused, RetryNow, Unavailable
 from msgexchange.telemetry.gauges import StoreGauges
 from msgexchange.telemetry.instruments import Instruments
 from msgexchange.telemetry.journal import Journal
@@ -42,6 +43,8 @@ GC_THRESHOLD = 50_000
 SWITCH_INTERVAL_S = 0.0005
 """A busy sibling thread must not hold the pump up for Python's default of 5 ms at a time."""
 STOP_POLL_S = 0.05
+BEGIN_AGAIN_S = 1.0
+"""How often a start looks for a database that is not there yet."""
 
 
 class Serving:
@@ -60,12 +63,18 @@ class Serving:
         )
         self.owner = _owner()
         self.adapters: Adapters = open_adapters(settings, owner=self.owner)
-        self.clock = AnchoredClock(self.adapters.store.leader.database_now())
+        mailbox = self.adapters.mailbox
+        # Nothing durable is written before ``open`` has asked the database for its time.
+        self.clock = AnchoredClock(SystemClock().now())
         self.journal = Journal(self._instruments, self.clock)
         self.registry.register(
-            StoreGauges(
-                self.adapters.store.reads.counts, self.adapters.mailbox.newest_id, self.clock
-            )
+            StoreGauges(self.adapters.store.reads.counts, mailbox.newest_id, self.clock)
+        )
+        self._started = False
+        self._waits_for: PortError | None = None
+        self._site_check = SiteCheck(
+            [self._at_start(self.adapters.prepare_topics), self._at_start(mailbox.check)],
+            self.journal,
         )
         self.candidacy = Candidacy(
             settings,
@@ -74,21 +83,22 @@ class Serving:
             open_steps=self._open_steps,
             calls={
                 Dependency.STORE: self.adapters.store.reads.probe,
-                Dependency.MAILBOX: self.adapters.mailbox.newest_id,
+                Dependency.MAILBOX: mailbox.newest_id,
                 Dependency.BROKER: self.adapters.probe_broker,
             },
+            site_check=self._site_check,
             clock=self.clock,
             telemetry=self.journal,
             took_over=lambda: self._write_addresses(as_leader=True),
         )
-        self._started = False
         self._address_files = AddressFiles(settings.data_dir, self.owner)
         self.entry = Entry(
-            mailbox=self.adapters.mailbox,
+            mailbox=mailbox,
             store=self.adapters.store.intake,
             clock=self.clock,
             telemetry=self.journal,
             wake_inbox=lambda: self.candidacy.ring("inbox"),
+            waits_for=lambda: self._waits_for,
         )
         self._server: RunningServer | None = None
 
@@ -97,9 +107,37 @@ class Serving:
         assert self._server is not None
         return self._server.url
 
+    def begin(self) -> bool:
+        """Open the store and, where ``pipeline.autostart`` says so, start the pipeline.
+
+        False while something that needs is down: health tells, and it is to be tried again.
+        ``ConfigError`` or ``StartAfterMissing`` for what no waiting cures.
+        """
+        try:
+            if self.settings.pipeline.autostart:
+                self.start_pipeline()
+            else:
+                self.open()
+        except Refused as refusal:
+            raise _refused(self.settings, refusal) from refusal
+        except (Unavailable, RetryNow) as outage:
+            if self._waits_for is None:
+                self.journal.alert("start-waits", f"{outage}; the start goes on once it is there")
+            self._waits_for = outage
+            return False
+        self._waits_for = None
+        return True
+
+    def open(self) -> None:
+        """The own store is at head from here on, and time is its time."""
+        self.adapters.prepare_store()
+        asked_at_s = self.clock.monotonic()
+        self.clock.anchor(self.adapters.store.leader.database_now(), asked_at_s, jump=True)
+
     def start_pipeline(self) -> None:
         """Begin to wait for leadership; whoever has it runs the actors."""
-        self._check_site()
+        self.open()
+        self._site_check.step()
         begin_intake(
             self.adapters.store.intake,
             self.adapters.mailbox,
@@ -123,15 +161,22 @@ class Serving:
             batch_max=self._batch_max,
         )
 
-    def _check_site(self) -> None:
-        """Tell what is doubtful about topics and mailbox; one that is down is waited for later."""
-        for check in (self.adapters.prepare_topics, self.adapters.mailbox.check):
+    def _at_start(self, check: Check) -> Check:
+        """What a site lacks ends the start of the pipeline; a running one is not stopped for it."""
+
+        def checked() -> Sequence[str]:
             try:
-                doubts = check()
-            except Unavailable as outage:
-                doubts = [str(outage)]
-            for doubt in doubts:
-                self.journal.alert("site-check", doubt)
+                return check()
+            except Refused as refusal:
+                if self._started:
+                    raise
+                raise _refused(self.settings, refusal) from refusal
+            except ConfigError as refusal:
+                if not self._started:
+                    raise
+                return [str(problem) for problem in refusal.problems]
+
+        return checked
 
     def start_http(self) -> None:
         """Bind and answer; the address goes to ``http.url`` in the data folder."""
@@ -209,16 +254,17 @@ def serve(settings: Settings) -> int:
         serving = Serving(settings, log=sys.stderr)
         status = 0
         try:
-            if settings.pipeline.autostart:
-                serving.start_pipeline()
+            begun = serving.begin()
             serving.start_http()
+            announce(serving)
+            while not begun and not stopped.wait(BEGIN_AGAIN_S):
+                begun = serving.begin()
+            status = wait(serving, stopped)
         except (StartAfterMissing, CannotListen) as refusal:
             click.echo(f"error: {refusal}", err=True)
             status = 2
-        else:
-            announce(serving)
-            status = wait(serving, stopped)
-        ended = serving.stop()
+        finally:
+            ended = serving.stop()
     return status if ended else status or 1
 
 
@@ -272,6 +318,12 @@ def _as_json(wanted: LogFormat, log: TextIO) -> bool:
     if wanted is LogFormat.AUTO:
         return not log.isatty()
     return wanted is LogFormat.JSON
+
+
+def _refused(settings: Settings, refusal: Refused) -> ConfigError:
+    key = f"{refusal.dependency.value}.url"
+    fix = "set what lets this process in"
+    return ConfigError([Problem(key, settings.origin(key), refusal.reason, fix)])
 
 
 def _start_after(settings: Settings) -> str | None:

@@ -2,11 +2,19 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import exc
 
-from msgexchange.ports import Dependency, MessageFault, PortError, RetryNow, Unavailable
+from msgexchange.ports import (
+    Dependency,
+    MessageFault,
+    PortError,
+    Refused,
+    RetryNow,
+    Unavailable,
+)
 
 MYSQL_UNAVAILABLE: Final = frozenset(
     {
@@ -28,6 +36,9 @@ MYSQL_UNAVAILABLE: Final = frozenset(
 )
 """Codes of MySQL, MariaDB and PyMySQL that say: not now, for nobody."""
 
+MYSQL_REFUSED: Final = frozenset({1044, 1045, 1049, 1698})
+"""Those of them that say: not with this log-in, not in this database."""
+
 MYSQL_RETRY_NOW: Final = frozenset({1020, 1205, 1213, 1614, 3101, 3572})
 """Row changed under us, lock wait, deadlock, certification failure of a cluster."""
 
@@ -35,10 +46,24 @@ _SQLITE_UNAVAILABLE: Final = frozenset({3, 7, 8, 9, 10, 11, 13, 14, 15, 17, 22, 
 """Permission, memory, read-only, interrupt, I/O, corruption, full, cannot open, protocol, schema,
 large file, authorisation, not a database."""
 
+_SQLITE_REFUSED: Final = frozenset({3, 8, 14, 23, 26})
+"""Those of them that waiting does not cure."""
+
 _SQLITE_RETRY_NOW: Final = frozenset({5, 6})
 """Busy beyond the busy timeout, locked."""
 
 _PRIMARY_CODE: Final = 0xFF
+
+
+@dataclass(frozen=True, slots=True)
+class _Codes:
+    unavailable: frozenset[int]
+    refused: frozenset[int]
+    retry_now: frozenset[int]
+
+
+_MYSQL: Final = _Codes(MYSQL_UNAVAILABLE, MYSQL_REFUSED, MYSQL_RETRY_NOW)
+_SQLITE: Final = _Codes(_SQLITE_UNAVAILABLE, _SQLITE_REFUSED, _SQLITE_RETRY_NOW)
 
 
 @contextmanager
@@ -58,20 +83,18 @@ def failure_of(error: BaseException | None) -> PortError:
     """The failure one driver error stands for."""
     sqlite_code: int | None = getattr(error, "sqlite_errorcode", None)
     if sqlite_code is not None:
-        return _sorted(
-            sqlite_code & _PRIMARY_CODE, str(error), _SQLITE_UNAVAILABLE, _SQLITE_RETRY_NOW
-        )
+        return _sorted(sqlite_code & _PRIMARY_CODE, str(error), _SQLITE)
     arguments = error.args if error is not None else ()
     code = arguments[0] if arguments and isinstance(arguments[0], int) else -1
     reason = str(arguments[1]) if len(arguments) > 1 else str(error)
-    return _sorted(code, f"({code}) {reason}", MYSQL_UNAVAILABLE, MYSQL_RETRY_NOW)
+    return _sorted(code, f"({code}) {reason}", _MYSQL)
 
 
-def _sorted(
-    code: int, reason: str, unavailable: frozenset[int], retry_now: frozenset[int]
-) -> PortError:
-    if code in unavailable:
+def _sorted(code: int, reason: str, codes: _Codes) -> PortError:
+    if code in codes.refused:
+        return Refused(Dependency.MAILBOX, reason)
+    if code in codes.unavailable:
         return Unavailable(Dependency.MAILBOX, reason)
-    if code in retry_now:
+    if code in codes.retry_now:
         return RetryNow(f"mailbox: {reason}")
     return MessageFault(f"mailbox: {reason}")

@@ -19,18 +19,25 @@ class Entry:
         clock: Clock,
         telemetry: Telemetry,
         wake_inbox: Callable[[], None],
+        waits_for: Callable[[], PortError | None] = lambda: None,
     ) -> None:
+        """``waits_for`` tells what this process has to wait for before it can begin at all."""
         self._mailbox = mailbox
         self._store = store
         self._clock = clock
         self._telemetry = telemetry
         self._wake_inbox = wake_inbox
+        self._waits_for = waits_for
 
     def receive(self, text: str, traceparent: str | None) -> MailboxId:
         """The row's id once its insert is committed, whatever the enqueue did.
 
         Raises ``Unavailable`` (nothing written) or ``InsertUnknown``.
         """
+        outage = self._waits_for()
+        if outage is not None:
+            # Before the first W is known a row may be among those a first start passes by.
+            raise outage
         message_id = self._mailbox.insert(text)
         row = MailboxRow(message_id, len(text.encode()))
         try:

@@ -29,6 +29,7 @@ from msgexchange.ports.failures import (
     HeadsMoved,
     MessageFault,
     PortError,
+    Refused,
     RetryNow,
     Unavailable,
 )
@@ -168,6 +169,7 @@ __all__ = [
     "RecordRefused",
     "Redelivery",
     "RedeliveryTransaction",
+    "Refused",
     "RetentionStore",
     "RetryNow",
     "SchdStore",

@@ -24,6 +24,14 @@ class Unavailable(PortError):
         self.reason = reason
 
 
+class Refused(Unavailable):
+    """It answered and lets us not in: log-in, database or file are not as the settings say.
+
+    While we run that may be a change under way, and is waited for like any outage; at a start
+    it is a wrong setting.
+    """
+
+
 class RetryNow(PortError):
     """Deadlock or serialization failure: the same call may work at once."""
 

@@ -1,12 +1,20 @@
 """What the drivers' error codes mean to a caller (spec 3.3, "What is charged")."""
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sqlalchemy import exc
 
-from msgexchange.ports import Dependency, MessageFault, PortError, RetryNow, Unavailable
+from msgexchange.ports import (
+    Dependency,
+    MessageFault,
+    PortError,
+    Refused,
+    RetryNow,
+    Unavailable,
+)
 
 DEPENDENCY_SQLSTATES = (
     "08",  # connection exceptions
@@ -22,6 +30,17 @@ DEPENDENCY_SQLSTATES = (
     "58",  # the server's disk or system failed
 )
 """SQLSTATEs, or the beginnings of them, that are nobody's fault but the database's."""
+
+REFUSED_SQLSTATES = ("28", "3D000")
+
+REFUSED_AT_CONNECT = re.compile(
+    r"password authentication failed|no password supplied|no pg_hba\.conf entry"
+    r"|authentication failed for user|(role|database) \".*\" does not exist"
+    r"|is not permitted to log in|permission denied for database"
+)
+"""What the driver says where it hands no SQLSTATE on. A server that speaks another language is
+taken for one that is down, and waited for.
+"""
 
 CONFLICT_SQLSTATES = ("40001", "40P01")
 
@@ -43,6 +62,17 @@ DEPENDENCY_SQLITE = frozenset(
     }
 )
 """Primary result codes of SQLite that are nobody's fault but the file's."""
+
+REFUSED_SQLITE = frozenset(
+    {
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_AUTH,
+        sqlite3.SQLITE_NOTADB,
+    }
+)
+"""Those of them that waiting does not cure."""
 
 CONFLICT_SQLITE = frozenset({sqlite3.SQLITE_BUSY_SNAPSHOT})
 
@@ -73,11 +103,15 @@ def _failure(error: exc.DBAPIError) -> PortError:
         lost = error.connection_invalidated or isinstance(
             error, exc.OperationalError | exc.InterfaceError
         )
-        return Unavailable(Dependency.STORE, reason) if lost else MessageFault(reason)
+        if not lost:
+            return MessageFault(reason)
+        kind = Refused if REFUSED_AT_CONNECT.search(reason) else Unavailable
+        return kind(Dependency.STORE, reason)
     if sqlstate in CONFLICT_SQLSTATES:
         return RetryNow(f"{sqlstate}: {reason}")
     if sqlstate.startswith(DEPENDENCY_SQLSTATES):
-        return Unavailable(Dependency.STORE, f"{sqlstate}: {reason}")
+        kind = Refused if sqlstate.startswith(REFUSED_SQLSTATES) else Unavailable
+        return kind(Dependency.STORE, f"{sqlstate}: {reason}")
     return MessageFault(f"{sqlstate}: {reason}")
 
 
@@ -87,5 +121,6 @@ def _sqlite_failure(code: int | None, reason: str) -> PortError:
     if code in CONFLICT_SQLITE:
         return RetryNow(reason)
     if code & SQLITE_PRIMARY_CODE in DEPENDENCY_SQLITE:
-        return Unavailable(Dependency.STORE, reason)
+        kind = Refused if code & SQLITE_PRIMARY_CODE in REFUSED_SQLITE else Unavailable
+        return kind(Dependency.STORE, reason)
     return MessageFault(reason)
