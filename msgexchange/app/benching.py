@@ -135,6 +135,8 @@ class _Product:
         try:
             if works:
                 serving.start_pipeline()
+            else:
+                serving.open()
             serving.start_http()
             yield _Running(serving)
         finally:

@@ -71,7 +71,8 @@ class Serving:
             StoreGauges(self.adapters.store.reads.counts, mailbox.newest_id, self.clock)
         )
         self._started = False
-        self._waits_for: PortError | None = None
+        self._waits_for: PortError | None = Unavailable(Dependency.STORE, "it was not asked yet")
+        self._told_to_wait = False
         self._site_check = SiteCheck(
             [self._at_start(self.adapters.prepare_topics), self._at_start(mailbox.check)],
             self.journal,
@@ -121,22 +122,26 @@ class Serving:
         except Refused as refusal:
             raise _refused(self.settings, refusal) from refusal
         except (Unavailable, RetryNow) as outage:
-            if self._waits_for is None:
+            if not self._told_to_wait:
                 self.journal.alert("start-waits", f"{outage}; the start goes on once it is there")
+            self._told_to_wait = True
             self._waits_for = outage
             return False
-        self._waits_for = None
         return True
 
     def open(self) -> None:
-        """The own store is at head from here on, and time is its time."""
+        """The own store is at head from here on, time is its time, and messages are taken in."""
+        self._open_store()
+        self._waits_for = None
+
+    def _open_store(self) -> None:
         self.adapters.prepare_store()
         asked_at_s = self.clock.monotonic()
         self.clock.anchor(self.adapters.store.leader.database_now(), asked_at_s, jump=True)
 
     def start_pipeline(self) -> None:
-        """Begin to wait for leadership; whoever has it runs the actors."""
-        self.open()
+        """As ``open``, and begin to wait for leadership; whoever has it runs the actors."""
+        self._open_store()
         self._site_check.step()
         begin_intake(
             self.adapters.store.intake,
@@ -145,6 +150,7 @@ class Serving:
             clock=self.clock,
         )
         self._started = True
+        self._waits_for = None
         self.candidacy.start()
 
     def _open_steps(self, fence: Fence, right: Right) -> Steps:
@@ -254,11 +260,10 @@ def serve(settings: Settings) -> int:
         serving = Serving(settings, log=sys.stderr)
         status = 0
         try:
-            begun = serving.begin()
             serving.start_http()
             announce(serving)
-            while not begun and not stopped.wait(BEGIN_AGAIN_S):
-                begun = serving.begin()
+            while not serving.begin() and not stopped.wait(BEGIN_AGAIN_S):
+                pass
             status = wait(serving, stopped)
         except (StartAfterMissing, CannotListen) as refusal:
             click.echo(f"error: {refusal}", err=True)

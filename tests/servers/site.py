@@ -50,6 +50,12 @@ class Site:
         return (self.data_dir / f"{self.name}.log").read_text(errors="replace")
 
     def start(self) -> None:
+        """Begin, and wait until it is ready."""
+        self.begin()
+        self._wait(self._is_ready, "it is not ready", READY_TIMEOUT_S)
+
+    def begin(self) -> None:
+        """Begin, and go on at once."""
         self.data_dir.mkdir(parents=True, exist_ok=True)
         self._log_from = len(self.log) if (self.data_dir / f"{self.name}.log").exists() else 0
         with (self.data_dir / f"{self.name}.log").open("ab") as log:
@@ -60,13 +66,19 @@ class Site:
                 stderr=log,
                 cwd=self.data_dir,
             )
-        self._wait(self._is_ready, "it is not ready", READY_TIMEOUT_S)
 
-    def _is_ready(self) -> bool:
+    def wait_for_url(self) -> None:
+        """Until it answers over HTTP, ready or not."""
+        self._wait(self._has_url, "it has no address", READY_TIMEOUT_S)
+
+    def _has_url(self) -> bool:
         assert self._process is not None
         if self._process.poll() is not None:
             raise AssertionError(f"it ended with {self._process.returncode}:\n{self.log}")
-        if self._announced() is None:
+        return self._announced() is not None
+
+    def _is_ready(self) -> bool:
+        if not self._has_url():
             return False
         status, _ = self.get("/health/ready")
         return status == 200
@@ -82,6 +94,10 @@ class Site:
         status = self._process.wait(timeout=30)
         self._process = None
         return status
+
+    def interrupt(self) -> None:
+        """SIGINT, as Ctrl-C sends it, and go on at once."""
+        os.kill(self.pid, signal.SIGINT)
 
     def kill(self) -> None:
         """SIGKILL: nothing of it runs on."""

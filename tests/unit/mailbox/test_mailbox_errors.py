@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import exc
 
 from msgexchange.mailbox.errors import MYSQL_RETRY_NOW, MYSQL_UNAVAILABLE, failure_of, translated
-from msgexchange.ports import Dependency, MessageFault, RetryNow, Unavailable
+from msgexchange.ports import Dependency, MessageFault, Refused, RetryNow, Unavailable
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def test_no_code_stands_in_two_tables() -> None:
     [
         ("SQLITE_FULL", Unavailable),
         ("SQLITE_IOERR_WRITE", Unavailable),
-        ("SQLITE_READONLY_DBMOVED", Unavailable),
-        ("SQLITE_CANTOPEN", Unavailable),
+        ("SQLITE_READONLY_DBMOVED", Refused),
+        ("SQLITE_CANTOPEN", Refused),
         ("SQLITE_BUSY_SNAPSHOT", RetryNow),
         ("SQLITE_LOCKED", RetryNow),
         ("SQLITE_CONSTRAINT_UNIQUE", MessageFault),
