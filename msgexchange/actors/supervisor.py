@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from types import TracebackType
 
 import pykka
 
@@ -19,6 +20,8 @@ from msgexchange.ports import Fenced, Telemetry
 
 INSPECT_EVERY_S = 1.0
 THREAD_END_POLL_S = 0.1
+EXIT_RESTART_ME = 70
+"""The exit status that asks the service manager for a fresh process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +85,27 @@ class SupervisorActor(pykka.ThreadingActor):
 
     def on_start(self) -> None:
         threading.current_thread().name = "supervisor"
-        for member in self._members:
-            self._start(member)
+        try:
+            for member in self._members:
+                self._start(member)
+        except Exception as failure:
+            self._end_process(failure)
+            raise
         self._later(INSPECT_EVERY_S, Inspect())
+
+    def on_failure(
+        self,
+        _exception_type: type[BaseException] | None,
+        exception_value: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        self._end_process(exception_value)
+
+    def _end_process(self, failure: BaseException | None) -> None:
+        """Nobody restarts the supervisor: the service manager has to."""
+        self._stopping = True
+        self._telemetry.alert("supervisor-failed", repr(failure))
+        self._give_up(EXIT_RESTART_ME)
 
     def on_receive(self, message: object) -> None:
         if self._stopping:
@@ -142,9 +163,12 @@ class SupervisorActor(pykka.ThreadingActor):
             self._fenced()
             return
         member.failed_at_s.append(self._clock.monotonic())
+        # More of them say no more about the next verdict.
+        del member.failed_at_s[: -self._policy.restarts_max - 1]
         verdict = after_failure(member.failed_at_s, self._policy)
         match verdict:
             case RestartIn(pause):
+                member.pulse.restarts_in(pause.total_seconds())
                 self._telemetry.count("actor_restarts", actor=member.role.name)
                 self._telemetry.log(
                     "actor.failed",
@@ -157,7 +181,7 @@ class SupervisorActor(pykka.ThreadingActor):
                 text = f"{member.role.name} failed {failures} times within {self._policy.window}"
                 self._telemetry.alert("restarts-exhausted", text)
                 self._stopping = True
-                self._give_up(70)
+                self._give_up(EXIT_RESTART_ME)
 
     def _restart(self, member: Member) -> None:
         if not member.pulse.thread_ended():
@@ -167,10 +191,11 @@ class SupervisorActor(pykka.ThreadingActor):
 
     def _inspect(self) -> None:
         for member in self._members:
-            busy_s = member.pulse.sign().busy_s
-            overdue = busy_s is not None and busy_s > self._watchdog_s
+            sign = member.pulse.sign()
+            overdue = sign.overdue_s > self._watchdog_s
             if overdue and not member.overdue_told:
-                text = f"{member.role.name} is in one step since {busy_s:.0f} s"
+                what = "has not come to its step" if sign.busy_s is None else "is in one step"
+                text = f"{member.role.name} {what} since {sign.overdue_s:.0f} s"
                 self._telemetry.alert("watchdog", text)
                 faulthandler.dump_traceback(file=sys.stderr, all_threads=True)
             member.overdue_told = overdue

@@ -11,7 +11,7 @@ import pykka
 from msgexchange.actors.alarm import Alarm
 from msgexchange.actors.messages import Failed, Tick, Wake
 from msgexchange.actors.pulse import Pulse
-from msgexchange.pipeline.step import Step
+from msgexchange.pipeline.step import PauseS, Step
 
 
 class OpenStep(Protocol):
@@ -51,6 +51,10 @@ class Post:
     report_failure: Callable[[Failed], None]
 
 
+class StepAborted(Exception):
+    """What left a step is no ``Exception``: to Pykka it would be the end of every actor."""
+
+
 class TurnActor(pykka.ThreadingActor):
     """One step a turn; a step that raises ends the actor, and the supervisor starts a fresh one."""
 
@@ -72,10 +76,8 @@ class TurnActor(pykka.ThreadingActor):
             return
         self._post.rung.clear()
         self._post.pulse.turn_begins()
-        if self._open is None:
-            self._open = self._post.open_step()
-        pause_s = self._open.step.step()
-        self._post.pulse.turn_ends()
+        pause_s = max(self._step(), 0.0)
+        self._post.pulse.turn_ends(pause_s)
         self._turn += 1
         tick = Tick(self._turn)
         if pause_s <= 0:
@@ -83,8 +85,21 @@ class TurnActor(pykka.ThreadingActor):
         else:
             self._post.alarm.after(pause_s, lambda: _tell(self.actor_ref, tick))
 
+    def _step(self) -> PauseS:
+        try:
+            if self._open is None:
+                self._open = self._post.open_step()
+            return self._open.step.step()
+        except Exception:
+            raise
+        except BaseException as end:
+            raise StepAborted(repr(end)) from end
+
     def on_stop(self) -> None:
-        self._close()
+        try:
+            self._close()
+        finally:
+            self._post.pulse.stopped()
 
     def on_failure(
         self,
@@ -92,9 +107,11 @@ class TurnActor(pykka.ThreadingActor):
         exception_value: BaseException | None,
         _traceback: TracebackType | None,
     ) -> None:
-        self._close()
-        if exception_value is not None:
-            self._post.report_failure(Failed(self._post.name, exception_value))
+        try:
+            self._close()
+        finally:
+            if exception_value is not None:
+                self._post.report_failure(Failed(self._post.name, exception_value))
 
     def _close(self) -> None:
         if self._open is not None:

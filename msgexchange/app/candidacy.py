@@ -122,8 +122,11 @@ class Candidacy:
         self.leadership.stop()
         self.members[-1].ring()
         resigned = self._resigned.wait(self._settings.supervisor.shutdown_timeout.total_seconds())
-        self._supervisor.proxy().stop_members(PROBES_END_S_MAX).get(timeout=END_S_MAX)
-        self._supervisor.stop(block=True, timeout=END_S_MAX)
+        try:
+            self._supervisor.proxy().stop_members(PROBES_END_S_MAX).get(timeout=END_S_MAX)
+            self._supervisor.stop(block=True, timeout=END_S_MAX)
+        except (pykka.ActorDeadError, pykka.Timeout) as failure:
+            self._telemetry.alert("supervisor-did-not-stop", repr(failure))
         self._alarm.stop()
         self._supervisor = None
         return resigned

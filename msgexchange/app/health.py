@@ -1,7 +1,8 @@
 """How this process is, put together from its actors, breakers and probes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from msgexchange.actors.supervisor import Member
 from msgexchange.app.candidacy import Candidacy
 from msgexchange.app.runtime import Runtime
 from msgexchange.config import Settings
@@ -42,15 +43,17 @@ class HealthWatch:
         dependencies = {
             dependency.value: _dependency(probe) for dependency, probe in candidacy.probes.items()
         }
-        actors = {} if runtime is None else self._actors(runtime)
+        working = {} if runtime is None else self._actors(runtime.members.values(), runtime)
+        watching = self._actors(candidacy.members, runtime) if self._started() else {}
+        actors = {**working, **watching}
         stuck = any(actor.state == "stuck" for actor in actors.values())
         gave_up = candidacy.ended.is_set()
         started = self._started() or not self._autostart
-        working = all(actor.state in ("running", "paused") for actor in actors.values())
+        all_work = all(actor.state in ("running", "paused") for actor in actors.values())
         healthy = all(one.ok for one in dependencies.values())
         return Health(
             live=not stuck and not gave_up,
-            ready=started and working and healthy and not stuck and not gave_up,
+            ready=started and all_work and healthy and not stuck and not gave_up,
             dependencies=dependencies,
             actors=actors,
             breakers=_breakers(candidacy),
@@ -66,12 +69,12 @@ class HealthWatch:
         role = "standby" if fence is None else "leader"
         return Leadership(role=role, fence=fence, owner=leadership.owner)
 
-    def _actors(self, runtime: Runtime) -> dict[str, ActorHealth]:
-        paused = runtime.breakers()
+    def _actors(self, members: Iterable[Member], runtime: Runtime | None) -> dict[str, ActorHealth]:
+        paused = {} if runtime is None else runtime.breakers()
         seen = {}
-        for name, member in runtime.members.items():
-            sign = member.pulse.sign()
-            if sign.busy_s is not None and sign.busy_s > self._watchdog_s:
+        for member in members:
+            name, sign = member.role.name, member.pulse.sign()
+            if sign.overdue_s > self._watchdog_s:
                 state = "stuck"
             elif member.ref is None or not sign.alive:
                 state = "restarting"

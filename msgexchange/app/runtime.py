@@ -72,8 +72,11 @@ class Runtime:
         self._guards: dict[str, tuple[Breakable, ...]] = {}
         self._alarm: Alarm | None = None
         self._supervisor: pykka.ActorRef[SupervisorActor] | None = None
+        self._halting = False
         self._halted: pykka.Future[bool] | None = None
         self._fenced = threading.Event()
+        self._asked_at_s = clock.monotonic()
+        self._lenient_until_s = float("-inf")
         self.members = {
             name: Member(Role(name, actor, self._opener(name)), Pulse(clock))
             for name, actor in STARTED_BOTTOM_UP
@@ -107,14 +110,21 @@ class Runtime:
                 self.ring(name)
 
     def hung(self) -> str | None:
-        """Who of the pump and the deliveries is in one step for longer than the watchdog's bound.
+        """Who of the pump and the deliveries has not shown a sign of life within the watchdog's
+        bound: stuck in a step, or not come to the one that is due.
 
-        A pause behind a breaker is no step.
+        A pause, behind a breaker too, ends when it was said to end. Where nobody asked for
+        longer than that bound, the whole process stood still: all get the bound anew.
         """
         bound_s = self._settings.supervisor.watchdog.total_seconds()
+        now_s = self._clock.monotonic()
+        if now_s - self._asked_at_s > bound_s:
+            self._lenient_until_s = now_s + bound_s
+        self._asked_at_s = now_s
+        if now_s < self._lenient_until_s:
+            return None
         for name in HEARTBEATS:
-            busy_s = self.members[name].pulse.sign().busy_s
-            if busy_s is not None and busy_s > bound_s:
+            if self.members[name].pulse.sign().overdue_s > bound_s:
                 return name
         return None
 
@@ -135,23 +145,51 @@ class Runtime:
 
     def halt(self) -> None:
         """Ask the supervisor to stop them top-down; returns at once."""
-        if self._supervisor is None or self._halted is not None:
+        if self._supervisor is None or self._halting:
             return
+        self._halting = True
         timeout_s = self._settings.supervisor.shutdown_timeout.total_seconds()
-        self._halted = self._supervisor.proxy().stop_members(timeout_s)
+        try:
+            self._halted = self._supervisor.proxy().stop_members(timeout_s)
+        except pykka.ActorDeadError:
+            self._stop_orphans()
 
     def ended(self) -> bool:
         """True once all were stopped and none of their threads runs; what is left is closed."""
         if self._supervisor is None or self._alarm is None:
-            return True
-        if self._halted is None or not _is_done(self._halted):
+            return self._is_closed()
+        if not self._halting or not self._is_answered():
             return False
         if not all(member.pulse.thread_ended() for member in self.members.values()):
             return False
         self._supervisor.stop(block=True, timeout=END_S_MAX)
-        self._alarm.stop()
-        self._supervisor = self._alarm = None
+        return self._is_closed()
+
+    def _is_closed(self) -> bool:
+        self._supervisor = None
+        if self._alarm is not None:
+            self._alarm.stop()
+            self._alarm = None
         return True
+
+    def _is_answered(self) -> bool:
+        """True once the supervisor has told its members to end, or somebody has in its place."""
+        if self._halted is None:
+            return True
+        try:
+            self._halted.get(timeout=0)
+        except pykka.Timeout:
+            return False
+        except pykka.ActorDeadError:
+            self._stop_orphans()
+            self._halted = None
+        return True
+
+    def _stop_orphans(self) -> None:
+        """The supervisor is gone: each ends after the step it is in."""
+        for member in reversed(self.members.values()):
+            if member.ref is not None:
+                member.ref.stop(block=False)
 
     def _opener(self, name: str) -> Callable[[], GuardedStep]:
         def open_step() -> GuardedStep:
@@ -161,11 +199,3 @@ class Runtime:
             return GuardedStep(Rightful(guard, self._right), opened.close)
 
         return open_step
-
-
-def _is_done(halted: "pykka.Future[bool]") -> bool:
-    try:
-        halted.get(timeout=0)
-    except pykka.Timeout:
-        return False
-    return True

@@ -12,13 +12,14 @@ from fakes.steps import OpenedScript, Scripted, Told, fails, pause
 from msgexchange.actors.alarm import Alarm
 from msgexchange.actors.pulse import Pulse
 from msgexchange.actors.supervisor import Member, Role, SupervisorActor
-from msgexchange.actors.turn import InboxActor, PumpActor
+from msgexchange.actors.turn import InboxActor, Post, PumpActor
 from msgexchange.clock import SystemClock
 from msgexchange.lifecycle.backoff import Backoff
 from msgexchange.lifecycle.supervision import RestartPolicy
 from msgexchange.ports import Fenced
 
 CLOCK = SystemClock()
+LOST_S = 0.05
 AT_ONCE = RestartPolicy(
     restarts_max=3, backoff=Backoff(timedelta(milliseconds=1), timedelta(milliseconds=5))
 )
@@ -34,7 +35,7 @@ class House:
         self.fenced = threading.Event()
         self.closed: list[str] = []
         self.members: list[Member] = []
-        self._alarm = Alarm(CLOCK)
+        self.alarm = Alarm(CLOCK)
         self._supervisor: pykka.ActorRef[SupervisorActor] | None = None
 
     def member(
@@ -47,14 +48,16 @@ class House:
         self.members.append(member)
         return member
 
-    def start(self, policy: RestartPolicy = AT_ONCE, watchdog_s: float = 60) -> None:
+    def start(
+        self, policy: RestartPolicy = AT_ONCE, watchdog_s: float = 60, *, waits: bool = True
+    ) -> None:
         def give_up(status: int) -> None:
             self.gave_up.append(status)
             self.given_up.set()
 
         self._supervisor = SupervisorActor.start(
             self.members,
-            alarm=self._alarm,
+            alarm=self.alarm,
             clock=CLOCK,
             policy=policy,
             watchdog=timedelta(seconds=watchdog_s),
@@ -62,6 +65,8 @@ class House:
             give_up=give_up,
             fenced=self.fenced.set,
         )
+        if not waits:
+            return
         # Started means that every member can be woken.
         self._supervisor.proxy().actor_urn.get(timeout=5)
 
@@ -70,10 +75,10 @@ class House:
         return bool(self._supervisor.proxy().stop_members(timeout_s).get(timeout=10))
 
     def tear_down(self) -> None:
-        if self._supervisor is not None:
+        if self._supervisor is not None and self._supervisor.is_alive():
             self.stop_members()
             self._supervisor.stop(block=True, timeout=5)
-        self._alarm.stop()
+        self.alarm.stop()
 
 
 @pytest.fixture
@@ -197,6 +202,103 @@ def test_a_step_over_its_bound_is_told_once(
     release.set()
     assert house.told.alerts == ["watchdog"]
     assert "Thread" in capfd.readouterr().err
+
+
+def test_a_step_that_fails_to_close_is_replaced_all_the_same(house: House) -> None:
+    def close() -> None:
+        raise OSError("cannot close")
+
+    good = Scripted(pause(60))
+    steps = iter(
+        [OpenedScript(Scripted(fails(ValueError("no"))), close), OpenedScript(good, close)]
+    )
+    house.members.append(
+        Member(Role("pump", PumpActor, lambda: next(steps)), Pulse(CLOCK)),
+    )
+    house.start()
+    good.wait_for(1)
+
+
+def test_what_is_no_exception_ends_one_actor_and_not_all(house: House) -> None:
+    class Panic(BaseException):
+        """As extension modules raise it."""
+
+    def panics() -> float:
+        raise Panic
+
+    good, other = Scripted(pause(60)), Scripted(pause(60))
+    steps = iter([Scripted(panics), good])
+    house.member("pump", lambda: next(steps))
+    inbox = house.member("inbox", lambda: other)
+    house.start()
+    good.wait_for(1)
+    turns = other.turns
+    inbox.ring()
+    other.wait_for(turns + 1)
+    assert inbox.pulse.sign().starts == 1
+
+
+def test_a_supervisor_that_cannot_start_an_actor_ends_the_process_with_70(house: House) -> None:
+    class Threadless(PumpActor):
+        def __init__(self, post: Post) -> None:
+            raise RuntimeError("can't start new thread")
+
+    house.member("pump", lambda: Scripted(pause(60)), Threadless)
+    house.start(waits=False)
+    assert house.given_up.wait(5)
+    assert house.gave_up == [70]
+    assert "supervisor-failed" in house.told.alerts
+
+
+def test_a_supervisor_that_cannot_restart_an_actor_ends_the_process_with_70(house: House) -> None:
+    class Once(PumpActor):
+        starts = 0
+
+        def __init__(self, post: Post) -> None:
+            Once.starts += 1
+            if Once.starts > 1:
+                raise RuntimeError("can't start new thread")
+            super().__init__(post)
+
+    house.member("pump", lambda: Scripted(fails(ValueError("no"))), Once)
+    house.start()
+    assert house.given_up.wait(5)
+    assert house.gave_up == [70]
+
+
+def test_an_actor_that_is_never_woken_again_is_told_like_one_that_is_stuck(
+    house: House, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The tick of its pause is lost; so would be one whose thread went without a word."""
+
+    class Deaf(Alarm):
+        def after(self, seconds: float, call: Callable[[], None]) -> None:
+            if seconds != LOST_S:
+                super().after(seconds, call)
+
+    house.alarm.stop()
+    house.alarm = Deaf(CLOCK)
+    step = Scripted(pause(LOST_S))
+    house.member("pump", lambda: step)
+    house.start(watchdog_s=0.2)
+    step.wait_for(1)
+    pulse = house.members[0].pulse
+    deadline_s = CLOCK.monotonic() + 5
+    while "watchdog" not in house.told.alerts and CLOCK.monotonic() < deadline_s:
+        threading.Event().wait(0.01)
+    assert house.told.alerts == ["watchdog"]
+    assert pulse.sign().busy_s is None
+    assert pulse.sign().overdue_s > 0.2
+    assert "Thread" in capfd.readouterr().err
+
+
+def test_nothing_is_expected_of_an_actor_that_was_stopped(house: House) -> None:
+    step = Scripted(pause(0.01))
+    member = house.member("pump", lambda: step)
+    house.start()
+    step.wait_for(1)
+    assert house.stop_members()
+    assert member.pulse.sign().overdue_s == 0
 
 
 def test_a_wake_runs_the_next_turn_before_its_pause_is_over(house: House) -> None:

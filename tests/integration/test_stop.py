@@ -1,4 +1,4 @@
-"""How a process ends: by SIGTERM, by Ctrl-C, when something hangs, when a second signal comes (6.1).
+"""How a process ends: by SIGTERM, by Ctrl-C, when something hangs, by a second signal (6.1).
 
 MSGEXCHANGE_SOAK=60 starts and stops so often.
 """

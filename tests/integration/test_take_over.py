@@ -64,7 +64,9 @@ def test_a_leader_that_sleeps_past_its_lease_commits_nothing_after_it_wakes(
 ) -> None:
     """Every second time it is frozen in the middle of the pump's transaction."""
     took_s = []
-    with running_pair(tmp_path, real_settings) as pair:
+    # Who slept for longer than the watchdog's bound was not stuck.
+    settings = {**real_settings, "MSGEXCHANGE_SUPERVISOR__WATCHDOG": "4 s"}
+    with running_pair(tmp_path, settings) as pair:
         for turn in range(TIMES):
             leader = pair.leader()
             [standby] = pair.others(leader)
@@ -119,16 +121,15 @@ def marked_before_terminal(airport: Airport, store: Store) -> list[int]:
     Both servers read one host's clock; the mark's time is cut to the millisecond.
     """
     marked_at_s = airport.marked_at_s()
-    committed_at_s = dict(
-        store.execute(
-            "SELECT msg_id, max(extract(epoch FROM pg_xact_commit_timestamp(xmin)))::float8 "
-            "FROM flight_change GROUP BY msg_id"
-        ).fetchall()
-    )
+    rows = store.execute(
+        "SELECT msg_id, max(extract(epoch FROM pg_xact_commit_timestamp(xmin)))::float8 "
+        "FROM flight_change GROUP BY msg_id"
+    ).fetchall()
+    committed_at_s = {int(str(id_)): float(str(at_s)) for id_, at_s in rows}
     return [
         id_
         for id_, at_s in marked_at_s.items()
-        if id_ not in committed_at_s or at_s + 0.001 < float(str(committed_at_s[id_]))
+        if id_ not in committed_at_s or at_s + 0.001 < committed_at_s[id_]
     ]
 
 
