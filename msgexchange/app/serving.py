@@ -30,7 +30,7 @@ from msgexchange.pipeline.ingest import StartAfterMissing, begin_intake
 from msgexchange.pipeline.leadership import Right
 from msgexchange.pipeline.site_check import Check, SiteCheck
 from msgexchange.ports import Dependency, PortError, Refused, RetryNow, Unavailable
-from msgexchange.telemetry.gauges import StoreGauges
+from msgexchange.telemetry.gauges import ProcessGauges, StoreGauges
 from msgexchange.telemetry.instruments import Instruments
 from msgexchange.telemetry.journal import Journal
 from msgexchange.telemetry.logs import start_logging
@@ -91,6 +91,14 @@ class Serving:
             clock=self.clock,
             telemetry=self.journal,
             took_over=lambda: self._write_addresses(as_leader=True),
+        )
+        self.registry.register(
+            ProcessGauges(
+                fence=lambda: self.candidacy.leadership.fence,
+                lease=self.adapters.store.reads.leadership,
+                breakers=self.candidacy.breakers,
+                clock=self.clock,
+            )
         )
         self._address_files = AddressFiles(settings.data_dir, self.owner)
         self.entry = Entry(

@@ -1,13 +1,13 @@
 """Commands that look: status, head, flights, flight, dead, explain."""
 
-from collections.abc import Sequence
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import Any
 
 import click
 
 from msgexchange.cli import show
 from msgexchange.cli.context import Failure, Session
+from msgexchange.cli.process import health_of, show_process
 from msgexchange.cli.redelivering import show_dead_events
 from msgexchange.flight.events import Target, schd_value
 from msgexchange.flight.state import FlightStatus
@@ -18,31 +18,47 @@ from msgexchange.ports import (
     LeaseView,
     MessageView,
     Reads,
-    Standby,
     StoreCounts,
+    Unavailable,
 )
 from msgexchange.web.messages import message_value
 from msgexchange.web.story import story_of
 
 ID_MAX = (1 << 63) - 1
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document instead of tables.")
-STANDBY_FRESH = timedelta(minutes=1)
 
 
 @click.command(epilog="Example: run.py status --json")
 @JSON
 @click.pass_obj
 def status(session: Session, *, as_json: bool) -> None:
-    """The flow in numbers: watermark, messages, events, gaps, marks."""
-    with session.reads() as reads:
-        counts = reads.counts()
-        head_entry = reads.head()
-        leadership = reads.leadership()
+    """The flow in numbers: watermark, messages, events, gaps, marks; who waits for what.
+
+    What the running process says of itself comes from its health, and is told also while the own
+    database is down.
+    """
+    process = health_of(session.data_dir)
+    try:
+        with session.reads() as reads:
+            counts = reads.counts()
+            head_entry = reads.head()
+            leadership = reads.leadership()
+    except Unavailable:
+        if as_json:
+            show.as_json({"process": process})
+        else:
+            show_process(process)
+        raise
     if as_json:
         show.as_json(
-            {**_status_document(counts, head_entry), "leadership": _leadership_document(leadership)}
+            {
+                **_status_document(counts, head_entry),
+                "leadership": _leadership_document(leadership),
+                "process": process,
+            }
         )
         return
+    show_process(process)
     show.pairs(
         "msgexchange",
         {
@@ -55,7 +71,7 @@ def status(session: Session, *, as_json: bool) -> None:
             "oldest event waiting since": counts.oldest_pending_event_at,
             "leader": leadership.owner or "nobody",
             "fence": leadership.fence,
-            "standbys": ", ".join(one.owner for one in fresh_standbys(leadership)) or "none",
+            "standbys": ", ".join(one.owner for one in leadership.fresh_standbys()) or "none",
         },
     )
     show.table("messages", ("state", "count"), sorted(counts.messages.items()))
@@ -67,11 +83,6 @@ def status(session: Session, *, as_json: bool) -> None:
     )
 
 
-def fresh_standbys(leadership: LeaseView) -> Sequence[Standby]:
-    """Those that were heard of lately; a standby speaks up once a lease."""
-    return [one for one in leadership.standbys if leadership.now - one.seen_at < STANDBY_FRESH]
-
-
 def _leadership_document(leadership: LeaseView) -> dict[str, Any]:
     return {
         "owner": leadership.owner,
@@ -79,7 +90,7 @@ def _leadership_document(leadership: LeaseView) -> dict[str, Any]:
         "until": leadership.until,
         "standbys": [
             {"owner": one.owner, "able": one.able, "seenAt": one.seen_at}
-            for one in fresh_standbys(leadership)
+            for one in leadership.fresh_standbys()
         ],
     }
 

@@ -7,6 +7,8 @@ from typing import Protocol
 
 from msgexchange.ids import Fence
 
+STANDBY_FRESH = timedelta(minutes=1)
+
 
 @dataclass(frozen=True, slots=True)
 class StoreInfo:
@@ -34,6 +36,10 @@ class LeaseView:
     until: datetime | None
     now: datetime
     standbys: Sequence[Standby] = ()
+
+    def fresh_standbys(self) -> Sequence[Standby]:
+        """Those that were heard of lately; a standby speaks up once a lease."""
+        return [one for one in self.standbys if self.now - one.seen_at < STANDBY_FRESH]
 
 
 class StoreActs(Protocol):

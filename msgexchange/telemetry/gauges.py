@@ -1,12 +1,14 @@
 """Gauges read from the own store when ``/metrics`` is scraped."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from msgexchange.clock import Clock
-from msgexchange.ports import PortError, StoreCounts
+from msgexchange.ids import Fence
+from msgexchange.lifecycle.breaker import Breaker
+from msgexchange.ports import LeaseView, PortError, StoreCounts
 
 
 class StoreGauges(Collector):
@@ -62,6 +64,50 @@ class StoreGauges(Collector):
         yield _gauge(
             "mailbox_backlog_ids", "Mailbox ids above the watermark", max(newest - watermark, 0)
         )
+
+
+class ProcessGauges(Collector):
+    """Whether this process leads, how many stand by, and which breakers are open."""
+
+    def __init__(
+        self,
+        *,
+        fence: Callable[[], Fence | None],
+        lease: Callable[[], LeaseView],
+        breakers: Callable[[], Mapping[str, Breaker]],
+        clock: Clock,
+    ) -> None:
+        self._fence = fence
+        self._lease = lease
+        self._breakers = breakers
+        self._clock = clock
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        """Nothing up front: registering must not need the store."""
+        return iter(())
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        fence = self._fence()
+        yield _gauge("leading", "1 while this process leads", fence is not None)
+        yield _gauge("fence", "The fence this process leads with, 0 for none", fence or 0)
+        yield self._open_breakers()
+        try:
+            lease = self._lease()
+        except PortError:
+            return
+        standbys = [one for one in lease.fresh_standbys() if one.owner != lease.owner]
+        yield _gauge("standbys", "Processes that stand by to lead", len(standbys))
+
+    def _open_breakers(self) -> GaugeMetricFamily:
+        now = self._clock.now()
+        family = GaugeMetricFamily(
+            "msgexchange_breaker_open_seconds",
+            "How long an actor has waited for a dependency that is down",
+            labels=["actor", "dependency"],
+        )
+        for actor, breaker in self._breakers().items():
+            family.add_metric([actor, breaker.dependency], (now - breaker.since).total_seconds())
+        return family
 
 
 def _families(counts: StoreCounts) -> Iterator[GaugeMetricFamily]:
