@@ -12,7 +12,8 @@ from prometheus_client import CollectorRegistry
 from msgexchange.app.adapters import Adapters, open_adapters, open_catalogue, open_store
 from msgexchange.app.adapters import open_mailbox as open_site_mailbox
 from msgexchange.app.observing import Broker, Sources, observe, verify
-from msgexchange.app.serving import Serving, tune_interpreter
+from msgexchange.app.process import tune_interpreter
+from msgexchange.app.serving import Serving
 from msgexchange.app.steps import Opened, Steps
 from msgexchange.bench.process import ServerMissing
 from msgexchange.bench.profiling import Profile, profile

@@ -15,7 +15,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from msgexchange.app.adapters import mailbox_file, make_data_dir
 from msgexchange.app.observing import Broker, Sources, observe, verify
-from msgexchange.app.serving import Serving, announce, stop_signal, tune_interpreter, wait
+from msgexchange.app.process import announce, stop_signal, tune_interpreter, wait
+from msgexchange.app.serving import Serving
 from msgexchange.cli import show
 from msgexchange.cli.context import WRONG, DemoOptions
 from msgexchange.cli.running import show_verification

@@ -18,7 +18,7 @@ from msgexchange.app.benching import bench, bench_profile
 from msgexchange.app.demo import demo
 from msgexchange.app.duties import open_history, schedules
 from msgexchange.app.observing import Broker, Sources, observe, verify
-from msgexchange.app.serving import serve
+from msgexchange.app.process import serve
 from msgexchange.app.steps import limits_of
 from msgexchange.bench.profiling import Profile
 from msgexchange.bench.run import Measured

@@ -4,6 +4,7 @@ MSGEXCHANGE_SOAK_OUTAGE_S=600 makes them ten minutes long.
 """
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,7 @@ def test_an_outage_charges_nobody_and_work_resumes_within_five_seconds(
             waited_for = {breaker["dependency"] for breaker in told["breakers"].values()}
             if "store" not in down:
                 assert waited_for == set(down)
+            assert_status_tells(site, set(down), waited_for)
         finally:
             for name in reversed(down):
                 begins[name]()
@@ -85,6 +87,22 @@ def test_an_outage_charges_nobody_and_work_resumes_within_five_seconds(
         everything_is_through(site, airport)
         assert took_s <= RESUME_S_MAX
         assert attempts(site, airport.last_id) == 0
+
+
+def assert_status_tells(site: Site, down: set[str], waited_for: set[str]) -> None:
+    """``run.py status`` says what is down and since when, the own database included."""
+    answer = site.run("status")
+    assert (answer.returncode == 0) == ("store" not in down)
+    for name in down:
+        assert re.search(rf"^\W*{name}\W+20\d\d-", answer.stdout, re.MULTILINE), answer.stdout
+    for name in waited_for:
+        assert re.search(rf"\b{name}\W+20\d\d-.+ \d+ ", answer.stdout), answer.stdout
+    breakers = health(site)["breakers"]
+    for actor, breaker in breakers.items():
+        labels = f'{{actor="{actor}",dependency="{breaker["dependency"]}"}}'
+        seconds = site.metric(f"msgexchange_breaker_open_seconds{labels}")
+        assert seconds is not None
+        assert seconds > 0
 
 
 def health(site: Site) -> Any:

@@ -6,11 +6,13 @@ MSGEXCHANGE_SOAK=50 repeats the kills and freezes so often.
 import json
 import logging
 import os
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from factories import plan, status
+from factories import plan, status, xml
 from servers.airport import Airport, Store, everything_is_through
 from servers.pair import Pair, leadership, running_pair
 from servers.postgres import PostgresServer
@@ -29,6 +31,9 @@ LOG = logging.getLogger(__name__)
 TIMES = int(os.environ.get("MSGEXCHANGE_SOAK", "3"))
 LEASE_S = 5.0
 TAKE_OVER_S_MAX = LEASE_S + 2.0
+ATTEMPTS = 4
+FAILING = {"MSGEXCHANGE_PIPELINE__MAX_ATTEMPTS": str(ATTEMPTS)}
+ROUNDING_S = 0.005
 
 
 def tell(what: str, took_s: list[float]) -> None:
@@ -153,6 +158,44 @@ def test_a_leader_that_is_stopped_hands_over_within_a_second(
         everything_is_through(pair.leader(), airport)
 
 
+def test_attempts_of_one_message_are_counted_and_spaced_over_all_leaders(
+    tmp_path: Path, real_settings: Environment, airport: Airport, store_access: Store
+) -> None:
+    """Every failure is charged by another process, stopped or killed before it tries again."""
+    with running_pair(tmp_path, {**real_settings, **FAILING}) as pair:
+        airport.write(xml("<FLOP><FLID>1</FLID></FLOP>", styp="NEW", seqn=50))
+        failing = airport.last_id
+        for attempt in range(1, ATTEMPTS):
+            leader = pair.leader()
+            [standby] = pair.others(leader)
+            pair.wait_for_standby(standby)
+            wait_for_failures(leader, store_access, failing, attempt)
+            if attempt % 2:
+                assert leader.stop() == 0
+            else:
+                leader.kill()
+            pair.leader_among([standby])
+            leader.start()
+        dead = pair.leader().message(failing)
+        assert (dead["state"], dead["attempts"]) == ("DEAD", ATTEMPTS)
+        failures = failed_at(store_access, failing)
+        assert len(failures) == ATTEMPTS
+        for number, (earlier, later) in enumerate(pairwise(failures)):
+            assert (later - earlier).total_seconds() >= (1 << number) - ROUNDING_S
+        everything_is_through(pair.leader(), airport)
+
+
+def wait_for_failures(leader: Site, store: Store, id_: int, count: int) -> None:
+    leader.wait_until(lambda: len(failed_at(store, id_)) >= count, "it fails")
+
+
+def failed_at(store: Store, id_: int) -> list[datetime]:
+    rows = store.execute(
+        "SELECT at FROM attempt_log WHERE msg_id = %s ORDER BY attempt", (id_,)
+    ).fetchall()
+    return [at for (at,) in rows if isinstance(at, datetime)]
+
+
 def test_a_standby_answers_reads_takes_messages_in_and_is_ready(
     tmp_path: Path, real_settings: Environment, airport: Airport
 ) -> None:
@@ -168,8 +211,13 @@ def test_a_standby_answers_reads_takes_messages_in_and_is_ready(
         assert seen["owner"] == leadership(leader)["owner"]
         assert seen["fence"] == leadership(leader)["fence"] == 1
         assert [one["owner"] for one in seen["standbys"]] == [leadership(standby)["owner"]]
+        assert leader.metric("msgexchange_leading") == 1
+        assert leader.metric("msgexchange_fence") == 1
+        assert leader.metric("msgexchange_standbys") == 1
+        assert standby.metric("msgexchange_leading") == 0
         # A standby that comes and goes changes nothing.
         assert standby.stop() == 0
+        assert leader.metric("msgexchange_standbys") == 0
         standby.start()
         pair.wait_for_standby(standby)
         assert leadership(leader) == {**leadership(leader), "role": "leader", "fence": 1}

@@ -158,6 +158,15 @@ class Site:
         except OSError:
             return 0, None
 
+    def metric(self, name: str) -> float | None:
+        """The value of a metric, labels written as they are told; None where there is none."""
+        with urllib.request.urlopen(
+            self.url.rstrip("/") + "/metrics", timeout=ANSWER_TIMEOUT_S
+        ) as answer:
+            lines = answer.read().decode().splitlines()
+        found = [line.rpartition(" ") for line in lines]
+        return next((float(value) for told, _, value in found if told == name), None)
+
     def send(self, body: bytes, content_type: str = "application/xml") -> tuple[int, str]:
         """POST /cminmsgs/send; status and text."""
         request = urllib.request.Request(
