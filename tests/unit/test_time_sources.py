@@ -44,6 +44,8 @@ def test_the_hosts_wall_clock_is_read_in_one_place_and_used_for_nothing_durable(
         ("clock.py", "datetime.now"),
         # For waits by its monotonic side alone: the producer is handed a clock, not a time.
         ("app/adapters.py", "SystemClock"),
+        # For health and log until the own database is there; nothing durable is written before.
+        ("app/serving.py", "SystemClock"),
     }
 
 
