@@ -37,6 +37,8 @@ STARTED_BOTTOM_UP: tuple[tuple[str, type[TurnActor]], ...] = (
 HEARTBEATS = ("pump", "dispatcher-msg", "schd-flush")
 """Whoever hangs here takes leadership away from this process."""
 END_S_MAX = 5.0
+STOOD_STILL_S = 3.0
+"""Longer than one look for signs of life takes, its calls to a database that is away included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +115,12 @@ class Runtime:
         """Who of the pump and the deliveries has not shown a sign of life within the watchdog's
         bound: stuck in a step, or not come to the one that is due.
 
-        A pause, behind a breaker too, ends when it was said to end. Where nobody asked for
-        longer than that bound, the whole process stood still: all get the bound anew.
+        A pause, behind a breaker too, ends when it was said to end. The leadership asks several
+        times a second: if it did not, the whole process stood still, and all get the bound anew.
         """
         bound_s = self._settings.supervisor.watchdog.total_seconds()
         now_s = self._clock.monotonic()
-        if now_s - self._asked_at_s > bound_s:
+        if now_s - self._asked_at_s > STOOD_STILL_S:
             self._lenient_until_s = now_s + bound_s
         self._asked_at_s = now_s
         if now_s < self._lenient_until_s:
