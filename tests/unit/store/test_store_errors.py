@@ -6,7 +6,14 @@ import psycopg
 import pytest
 from sqlalchemy import exc
 
-from msgexchange.ports import Dependency, MessageFault, PortError, RetryNow, Unavailable
+from msgexchange.ports import (
+    Dependency,
+    MessageFault,
+    PortError,
+    Refused,
+    RetryNow,
+    Unavailable,
+)
 from msgexchange.store.errors import translated
 
 
@@ -52,6 +59,44 @@ def test_every_other_sqlstate_is_the_messages_fault(sqlstate: str) -> None:
 def test_a_connection_that_broke_without_an_answer_is_a_dependency_failure() -> None:
     cause = psycopg.OperationalError("server closed the connection unexpectedly")
     assert isinstance(failure(exc.OperationalError("COMMIT", {}, cause)), Unavailable)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'FATAL:  password authentication failed for user "x"',
+        'FATAL:  no pg_hba.conf entry for host "10.0.0.1", user "x", database "y"',
+        'FATAL:  database "nowhere" does not exist',
+        'FATAL:  role "x" does not exist',
+        'FATAL:  role "x" is not permitted to log in',
+        "fe_sendauth: no password supplied",
+    ],
+)
+def test_a_server_that_lets_us_not_in_has_refused(said: str) -> None:
+    cause = psycopg.OperationalError(f"connection failed: {said}")
+    assert isinstance(failure(exc.OperationalError("", {}, cause)), Refused)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Connection refused",
+        "FATAL:  the database system is starting up",
+        "FATAL:  sorry, too many clients already",
+        "connection timeout expired",
+        "failed to resolve host 'x': [Errno -2] Name or service not known",
+    ],
+)
+def test_a_server_that_is_not_there_yet_has_not_refused(said: str) -> None:
+    cause = psycopg.OperationalError(f"connection failed: {said}")
+    found = failure(exc.OperationalError("", {}, cause))
+    assert isinstance(found, Unavailable)
+    assert not isinstance(found, Refused)
+
+
+@pytest.mark.parametrize("sqlstate", ["28000", "28P01", "3D000"])
+def test_a_refused_log_in_is_told_from_an_outage(sqlstate: str) -> None:
+    assert isinstance(failure(from_postgresql(sqlstate)), Refused)
 
 
 def test_a_value_the_driver_refuses_is_the_messages_fault() -> None:
