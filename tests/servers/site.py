@@ -88,11 +88,11 @@ class Site:
         os.kill(self.pid, signal.SIGTERM)
 
     def stop(self) -> int:
-        """SIGTERM and the exit status."""
-        assert self._process is not None
+        """SIGTERM and the exit status; one that is not 0 shows the log of the failing test."""
         self.terminate()
-        status = self._process.wait(timeout=30)
-        self._process = None
+        status = self.exit_status()
+        if status != 0:
+            sys.stderr.write(f"{self.name} ended with {status}:\n{self.log[-8_000:]}\n")
         return status
 
     def interrupt(self) -> None:
