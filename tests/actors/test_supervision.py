@@ -197,7 +197,7 @@ def test_a_step_over_its_bound_is_told_once(
         return 60
 
     house.member("pump", lambda: Scripted(hang))
-    house.start(watchdog_s=0.01)
+    house.start(watchdog_s=0.5)
     assert told.wait(5)
     release.set()
     assert house.told.alerts == ["watchdog"]

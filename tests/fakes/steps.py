@@ -14,8 +14,11 @@ class Told:
     alerts: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     events: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    """What the alerts said."""
 
     def alert(self, name: str, text: str) -> None:
+        self.texts.append(text)
         self.alerts.append(name)
 
     def count(self, name: str, amount: int = 1, **labels: str) -> None:
