@@ -14,6 +14,7 @@ from msgexchange.pipeline.archive import Archive, ArchiveRules
 from msgexchange.pipeline.daily import DailyJob, Duty
 from msgexchange.pipeline.history_sweep import HistorySweep, SweepRules
 from msgexchange.pipeline.jobs import Job
+from msgexchange.pipeline.leaving import WayMaking
 from msgexchange.pipeline.retention import Retention
 from msgexchange.ports import HistoryStore, Kept, Telemetry, retention_job
 from msgexchange.store.sql_store import SqlStore
@@ -87,17 +88,34 @@ def daily_jobs(
     ]
 
 
-def _sweep_rules(settings: Settings) -> SweepRules:
+def leaves_by_plan(settings: Settings) -> SweepPolicy | None:
+    """When a flight makes way for a plan of another day; None where no flight is ever swept."""
     history = settings.history
+    if history.store is Chosen.NONE and not history.discard:
+        return None
+    return _sweep_policy(settings)
+
+
+def way_making(settings: Settings, store: SqlStore) -> WayMaking:
+    """What the pump writes to history before a flight makes way."""
+    return WayMaking(open_history(settings, store))
+
+
+def _sweep_rules(settings: Settings) -> SweepRules:
     return SweepRules(
-        policy=SweepPolicy(
-            retention_days=history.retention_days,
-            silence=history.silence,
-            terminal_stat=frozenset(history.terminal_stat),
-            timezone=settings.site.timezone,
-        ),
-        discards=history.discard,
+        policy=_sweep_policy(settings),
+        discards=settings.history.discard,
         timezone=settings.site.timezone.key,
+    )
+
+
+def _sweep_policy(settings: Settings) -> SweepPolicy:
+    history = settings.history
+    return SweepPolicy(
+        retention_days=history.retention_days,
+        silence=history.silence,
+        terminal_stat=frozenset(history.terminal_stat),
+        timezone=settings.site.timezone,
     )
 
 

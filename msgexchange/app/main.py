@@ -35,6 +35,7 @@ from msgexchange.cli.context import (
 from msgexchange.codec.encode import encode
 from msgexchange.config import Settings, load
 from msgexchange.flight.events import schd_value
+from msgexchange.flight.past import PastFlight
 from msgexchange.ids import EventId, Flid
 from msgexchange.lifecycle.daily import ONE_DAY, Daily
 from msgexchange.pipeline.accept_restart import accept_restart
@@ -45,7 +46,7 @@ from msgexchange.pipeline.import_states import (
     read_states,
 )
 from msgexchange.pipeline.redeliver import redeliver
-from msgexchange.ports import Acceptance, JobRun, PastFlight, Reads, Redelivery, StoreInfo
+from msgexchange.ports import Acceptance, JobRun, Reads, Redelivery, StoreInfo
 from msgexchange.simulation.campaign import campaign
 from msgexchange.store.schema import at_head
 from msgexchange.store.sql_store import SqlStore
@@ -111,7 +112,7 @@ class Site:
             for name, schedule in schedules(settings).items()
         ]
 
-    def past_lives(self, settings: Settings, flid: Flid) -> Sequence[PastFlight]:
+    def written_lives(self, settings: Settings, flid: Flid) -> Sequence[PastFlight]:
         with self._store(settings) as store:
             history = open_history(settings, store)
             return [] if history is None else history.lives(flid)

@@ -191,7 +191,7 @@ class Serving:
         token = settings.http.send_token
         deps = WebDeps(
             reads=reads,
-            past_lives=(lambda _flid: []) if history is None else history.lives,
+            written_lives=(lambda _flid: []) if history is None else history.lives,
             entry=self.entry,
             health=watch.look,
             metrics=self.registry,

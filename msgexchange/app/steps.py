@@ -7,7 +7,7 @@ from functools import partial
 
 from msgexchange import __version__
 from msgexchange.app.adapters import Adapters
-from msgexchange.app.duties import daily_jobs
+from msgexchange.app.duties import daily_jobs, leaves_by_plan, way_making
 from msgexchange.clock import Clock
 from msgexchange.codec.decode import decode
 from msgexchange.codec.limits import Limits
@@ -163,6 +163,7 @@ class Steps:
             telemetry=self._telemetry,
             marks=settings.profile is not Profile.SHADOW,
             wake_delivery=partial(self._ring, "dispatcher-msg"),
+            way_making=way_making(settings, self._adapters.store),
             green_at_s=self._green_at_s,
         )
         return Opened(pump, resumed=pump.resumed)
@@ -183,6 +184,7 @@ class Steps:
             accept_foreign=settings.requests.accept_foreign,
             timezone=settings.site.timezone.key,
             plan_type=self._adapters.catalogue.envelope.plan,
+            sweep=leaves_by_plan(settings),
             codec_version=f"{__version__}/{self._adapters.catalogue.fingerprint}",
         )
 

@@ -12,9 +12,10 @@ import click
 from msgexchange.bench.profiling import Profile
 from msgexchange.bench.run import Measured
 from msgexchange.config import Settings
+from msgexchange.flight.past import PastFlight
 from msgexchange.ids import EventId, Flid
 from msgexchange.invariants.observation import Violation
-from msgexchange.ports import JobRun, PastFlight, Reads, Redelivery, StoreInfo
+from msgexchange.ports import JobRun, Reads, Redelivery, StoreInfo
 
 WRONG = 1
 """Exit status: found something wrong."""
@@ -57,7 +58,7 @@ class Backends(Protocol):
         """Every daily job, in the order of a day."""
         ...
 
-    def past_lives(self, settings: Settings, flid: Flid) -> Sequence[PastFlight]:
+    def written_lives(self, settings: Settings, flid: Flid) -> Sequence[PastFlight]:
         """What history keeps of a flight, oldest life first. Raises ``HistoryFailed``."""
         ...
 

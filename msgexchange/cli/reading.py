@@ -10,6 +10,7 @@ from msgexchange.cli.context import Failure, Session
 from msgexchange.cli.process import health_of, show_process
 from msgexchange.cli.redelivering import show_dead_events
 from msgexchange.flight.events import Target, schd_value
+from msgexchange.flight.past import past_lives
 from msgexchange.flight.state import FlightStatus
 from msgexchange.ids import Flid, MailboxId
 from msgexchange.lifecycle.states import REPLAYABLE, InboxEntry
@@ -208,7 +209,7 @@ def flight(session: Session, *, flid: str, as_json: bool) -> None:
     with session.reads() as reads:
         found = reads.flight(Flid(flid))
         changes = reads.changes(Flid(flid))
-    lives = session.backends.past_lives(settings, Flid(flid))
+    lives = past_lives(session.backends.written_lives(settings, Flid(flid)), found)
     if found is None and not lives:
         raise Failure(f"flight {flid} is not known here")
     swept = found is None

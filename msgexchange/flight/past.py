@@ -1,6 +1,6 @@
 """Flights that are past: which the history sweep takes, and what consumers hear of it (5.4)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -11,6 +11,26 @@ from msgexchange.flight.state import FlightState, FlightStatus
 
 OURSELVES = "msgexchange"
 """``sndr`` of a notice that no message caused."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastFlight:
+    """A flight as history keeps it: its last state, whole."""
+
+    state: FlightState
+    written_at: datetime
+
+
+def past_lives(written: Sequence[PastFlight], standing: FlightState | None) -> Sequence[PastFlight]:
+    """The lives of one FLID that are over, oldest first: one per operation day (spec 2.6).
+
+    What is written and then not deleted, because the flight changed or the process ended, is not
+    over; a later version of the same day takes its place.
+    """
+    newest = {life.state.operation_day: life for life in written}
+    if standing is not None:
+        newest.pop(standing.operation_day, None)
+    return sorted(newest.values(), key=lambda life: life.state.version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

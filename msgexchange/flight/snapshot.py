@@ -1,6 +1,6 @@
 """Plans and ad hoc flights: whole message or nothing (spec 2.6)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 
@@ -35,7 +35,7 @@ def decide_plan(
     stale = _stale_days(plan, sent_at, newest_sent_at)
     if stale:
         return Skipped(f"stale-plan: {', '.join(map(str, stale))} has a newer one", alert=True)
-    clashes = [planned for planned in plan.flights if _clashes(flights, planned)]
+    clashes = clashing(flights, plan)
     if clashes:
         return Refused(_clash_text(flights, clashes))
     return Applied(
@@ -55,12 +55,17 @@ def _stale_days(
     )
 
 
+def clashing(flights: Flights, plan: Plan) -> Sequence[PlannedFlight]:
+    """The plan's flights that are known under another operation day."""
+    return [planned for planned in plan.flights if _clashes(flights, planned)]
+
+
 def _clashes(flights: Flights, planned: PlannedFlight) -> bool:
     known = flights.get(planned.flid)
     return known is not None and known.operation_day not in (None, planned.operation_day)
 
 
-def _clash_text(flights: Flights, clashes: list[PlannedFlight]) -> str:
+def _clash_text(flights: Flights, clashes: Sequence[PlannedFlight]) -> str:
     named = ", ".join(
         f"{clash.flid} (here {flights[clash.flid].operation_day}, plan {clash.operation_day})"
         for clash in clashes[:CLASHES_NAMED_MAX]

@@ -15,8 +15,9 @@ import orjson
 
 from msgexchange.codec.encode import encode
 from msgexchange.codec.state_form import read_state, state_document
+from msgexchange.flight.past import PastFlight
 from msgexchange.ids import Flid
-from msgexchange.ports import HistoryFailed, PastFlight
+from msgexchange.ports import HistoryFailed
 
 WITHOUT_DAY = "without-day"
 _SUFFIX = ".ndjson.gz"

@@ -4,7 +4,7 @@ Pure: what it needs of the store was read before, inside the transaction that wi
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import assert_never
 
@@ -26,7 +26,8 @@ from msgexchange.flight.messages import (
     Rejected,
     Unsupported,
 )
-from msgexchange.flight.snapshot import decide_plan
+from msgexchange.flight.past import SweepPolicy, ended, is_past
+from msgexchange.flight.snapshot import clashing, decide_plan
 from msgexchange.flight.state import FlightState, Json
 from msgexchange.ids import Flid, Identity
 from msgexchange.lifecycle.failure import FailurePolicy
@@ -41,6 +42,7 @@ from msgexchange.lifecycle.identity import (
 )
 from msgexchange.lifecycle.states import ErrorClass, MessageState
 from msgexchange.pipeline.incoming import Broken, Crashed, Incoming
+from msgexchange.pipeline.leaving import farewell
 from msgexchange.pipeline.outcome import Results
 from msgexchange.ports import (
     Batch,
@@ -67,6 +69,8 @@ class PumpRules:
     timezone: str
     plan_type: str = "SCHD"
     """TYPE of plans, by the catalogue's envelope."""
+    sweep: SweepPolicy | None = None
+    """When a flight makes way for a plan of another day (spec 5.4); None: never."""
     codec_version: str
     """Software version and catalogue fingerprint: who judged a kind as hopeless."""
 
@@ -80,6 +84,8 @@ class View:
     last_versions: Mapping[Flid, int]
     newest_plans: Mapping[date, datetime]
     exhausted_kinds: frozenset[tuple[str, str]]
+    changed_at: Mapping[Flid, datetime] = field(default_factory=dict)
+    """When each flight that clashes with a plan last changed."""
 
 
 class Fold:
@@ -92,6 +98,8 @@ class Fold:
         self._stored = view.flights
         self._flights = dict(view.flights)
         self._last_versions = view.last_versions
+        self._changed_at = view.changed_at
+        self._now = now
         self._newest_plans = dict(view.newest_plans)
         self._holders = dict(view.holders)
         self._results = Results(rules.failure, view.exhausted_kinds, now=now, started_at=started_at)
@@ -99,6 +107,8 @@ class Fold:
         self._changes: list[ChangeRow] = []
         self._events: list[NewEvent] = []
         self.snapshots: list[SnapshotEntry] = []
+        self.leaving: list[FlightState] = []
+        """Past flights that make way for a plan of another day, as they are stored."""
 
     @property
     def alerts(self) -> list[tuple[str, str]]:
@@ -134,10 +144,15 @@ class Fold:
     def batch(self) -> Batch:
         """Everything taken, as one commit writes it."""
         touched = {change.flid for change in self._changes}
+        left = {state.flid for state in self.leaving}
         return Batch(
             messages=self._results.messages,
+            left=[ended(state) for state in self.leaving],
             flights=[
-                FlightWrite(before=self._stored.get(flid), after=state)
+                FlightWrite(
+                    before=None if flid in left else self._stored.get(flid),
+                    after=state,
+                )
                 for flid, state in self._flights.items()
                 if flid in touched
             ],
@@ -199,25 +214,57 @@ class Fold:
                 return results.fail(incoming, ErrorClass.CODEC_ERROR, reason)
             case Rejected(reason):
                 results.die(incoming, ErrorClass.PROTOCOL, reason)
-            case (Plan() | Operation() | Deletion()) as body:
-                self._conclude(incoming, message, body, self._decide(incoming, message, body))
+            case Plan() as plan:
+                leaving = self._leaving(plan)
+                if leaving is None:
+                    return False
+                outcome = self._decide_plan(incoming, message, plan, leaving)
+                self._conclude(incoming, message, plan, outcome, leaving)
+            case (Operation() | Deletion()) as body:
+                self._conclude(incoming, message, body, self._decide(incoming, body))
             case _:
                 assert_never(message.content)
         return True
 
-    def _decide(self, incoming: Incoming, message: Message, body: Body) -> Outcome:
+    def _leaving(self, plan: Plan) -> Sequence[FlightState] | None:
+        """Flights that make way for the plan: those it clashes with, if all of them are past.
+
+        None: one of them was changed by this batch, and only what is stored can be written to
+        history. The batch ends before the plan, which then stands first.
+        """
+        policy = self._rules.sweep
+        if policy is None:
+            return ()
+        clashes = [self._flights[planned.flid] for planned in clashing(self._flights, plan)]
+        if any(self._stored.get(state.flid) is not state for state in clashes):
+            return None
+        past = all(
+            is_past(state, changed_at=self._changed_at[state.flid], now=self._now, policy=policy)
+            for state in clashes
+        )
+        return clashes if past else ()
+
+    def _decide_plan(
+        self, incoming: Incoming, message: Message, plan: Plan, leaving: Sequence[FlightState]
+    ) -> Outcome:
+        flights, last_versions = self._flights, self._last_versions
+        if leaving:
+            ends = {state.flid: ended(state).version for state in leaving}
+            flights = {flid: state for flid, state in flights.items() if flid not in ends}
+            last_versions = {**last_versions, **ends}
+        return decide_plan(
+            flights,
+            plan,
+            cause=incoming.entry.message_id,
+            sent_at=message.meta.sent_at,
+            newest_sent_at=self._newest_plans,
+            answers_open_request=self._rules.accept_foreign,
+            last_versions=last_versions,
+        )
+
+    def _decide(self, incoming: Incoming, body: Operation | Deletion) -> Outcome:
         cause = incoming.entry.message_id
         match body:
-            case Plan() as plan:
-                return decide_plan(
-                    self._flights,
-                    plan,
-                    cause=cause,
-                    sent_at=message.meta.sent_at,
-                    newest_sent_at=self._newest_plans,
-                    answers_open_request=self._rules.accept_foreign,
-                    last_versions=self._last_versions,
-                )
             case Operation() as operation:
                 return decide_operation(
                     self._flights,
@@ -231,10 +278,17 @@ class Fold:
             case _:
                 assert_never(body)
 
-    def _conclude(self, incoming: Incoming, message: Message, body: Body, outcome: Outcome) -> None:
+    def _conclude(
+        self,
+        incoming: Incoming,
+        message: Message,
+        body: Body,
+        outcome: Outcome,
+        leaving: Sequence[FlightState] = (),
+    ) -> None:
         match outcome:
             case Applied(decisions):
-                self._apply(incoming, message, decisions)
+                self._apply(incoming, message, decisions, leaving)
                 if isinstance(body, Plan):
                     self._remember_plan(body, message)
                 self._results.succeed(incoming)
@@ -245,7 +299,13 @@ class Fold:
             case _:
                 assert_never(outcome)
 
-    def _apply(self, incoming: Incoming, message: Message, decisions: Sequence[Decision]) -> None:
+    def _apply(
+        self,
+        incoming: Incoming,
+        message: Message,
+        decisions: Sequence[Decision],
+        leaving: Sequence[FlightState],
+    ) -> None:
         # Bytes first: what cannot be encoded must fail before anything of the message is taken.
         changes = [
             ChangeRow(
@@ -256,6 +316,7 @@ class Fold:
             )
             for decision in decisions
         ]
+        farewells = [event for state in leaving for event in farewell(state, self._rules.timezone)]
         events = [
             NewEvent(
                 target=event.target,
@@ -271,7 +332,9 @@ class Fold:
             for decision in decisions
             for event in events_of(decision, message.meta, timezone=self._rules.timezone)
         ]
+        self.leaving += leaving
         self._changes += changes
+        self._events += farewells
         self._events += events
         self._flights.update({decision.after.flid: decision.after for decision in decisions})
 

@@ -5,16 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from msgexchange.clock import Clock
-from msgexchange.codec.encode import encode
-from msgexchange.flight.past import SweepPolicy, ended, ending_events, is_past
-from msgexchange.flight.state import FlightState
+from msgexchange.flight.past import PastFlight, SweepPolicy, ended, is_past
 from msgexchange.ids import Fence
 from msgexchange.pipeline.daily import Done, Slices
+from msgexchange.pipeline.leaving import farewell
 from msgexchange.ports import (
     FlightPlace,
     HistoryStore,
-    NewEvent,
-    PastFlight,
     StandingFlight,
     SweepStore,
 )
@@ -94,22 +91,7 @@ class HistorySweep:
             ]
             transaction.remove(
                 [ended(state) for state in leaving],
-                [event for state in leaving for event in self._events(state)],
+                [event for state in leaving for event in farewell(state, self._rules.timezone)],
                 now=now,
             )
         return len(leaving)
-
-    def _events(self, state: FlightState) -> Sequence[NewEvent]:
-        return [
-            NewEvent(
-                target=event.target,
-                type=event.type,
-                partition_key=state.flid,
-                flid=state.flid,
-                message_id=state.last_message_id,
-                state_version=event.state.version,
-                operation_day=state.operation_day,
-                payload=None if event.value is None else encode(event.value),
-            )
-            for event in ending_events(state, self._rules.timezone)
-        ]

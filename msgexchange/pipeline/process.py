@@ -1,18 +1,21 @@
 """The pump: heads of the line, decided and committed in one transaction (spec 3.3-3.6)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from msgexchange.clock import Clock
 from msgexchange.flight.messages import Inexpressible, Message, Plan, Unsupported
-from msgexchange.ids import Fence, Identity, MailboxId
+from msgexchange.flight.snapshot import clashing
+from msgexchange.flight.state import FlightState
+from msgexchange.ids import Fence, Flid, Identity, MailboxId
 from msgexchange.lifecycle.head_of_line import Idle, WaitUntil, Work, next_step
 from msgexchange.lifecycle.identity import identity_of
 from msgexchange.lifecycle.states import TERMINAL, InboxEntry, MessageState
 from msgexchange.pipeline.attempt import LOSSES_CHARGED, CarefulStart, Losses
 from msgexchange.pipeline.fold import Fold, PumpRules, View
 from msgexchange.pipeline.incoming import Broken, Crashed, Decode, Incoming, judge, within
+from msgexchange.pipeline.leaving import Unwritten, WayMaking
 from msgexchange.pipeline.step import NOW, PauseS
 from msgexchange.ports import (
     Batch,
@@ -66,6 +69,7 @@ class Pump:
         telemetry: Telemetry,
         marks: bool,
         wake_delivery: Callable[[], None],
+        way_making: WayMaking | None = None,
         green_at_s: Callable[[Dependency], float] = lambda _dependency: float("-inf"),
     ) -> None:
         self._store = store
@@ -78,6 +82,7 @@ class Pump:
         self._telemetry = telemetry
         self._marks = marks
         self._wake_delivery = wake_delivery
+        self._way = way_making or WayMaking(history=None)
         self._batch = bounds.batch_min
         self._marked: dict[MailboxId, MarkOutcome] = {}
         self._outage = timedelta()
@@ -214,7 +219,15 @@ class Pump:
         )
 
     def _commit(self, incoming: Sequence[Incoming], started_at: datetime) -> bool:
-        """One transaction: everything of these messages, or nothing. False if the first failed."""
+        """Everything of these messages, or nothing. False if the first failed."""
+        while True:
+            try:
+                return self._transact(incoming, started_at)
+            except Unwritten as unwritten:
+                self._way.write(unwritten.flights, now=self._clock.now())
+
+    def _transact(self, incoming: Sequence[Incoming], started_at: datetime) -> bool:
+        """One transaction; ``Unwritten`` if flights would leave that history does not hold."""
         now = self._clock.now()
         marked = dict(self._marked)
         with self._store.transaction(self._fence) as transaction:
@@ -224,12 +237,14 @@ class Pump:
             for one in incoming:
                 if not self._take(fold, one):
                     break
+            self._way.confirm(fold.leaving)
             batch = replace(
                 self._with_intents(fold.batch()),
                 marked=marked,
                 closes_attempt=self._careful.on,
             )
             transaction.commit_batch(batch, now=now, codec_version=self._rules.codec_version)
+        self._way.gone()
         for id_ in marked:
             self._marked.pop(id_, None)
         self._after_commit(batch, fold.snapshots, fold.alerts)
@@ -266,6 +281,7 @@ class Pump:
         doubtful = any(isinstance(m.content, Unsupported | Inexpressible) for m in messages)
         flights = transaction.flights(flids) if flids else {}
         unknown = flids - flights.keys()
+        clashes = self._clashes(flights, messages)
         return View(
             holders=transaction.holders(self._identities(messages)) if messages else {},
             flights=flights,
@@ -274,7 +290,21 @@ class Pump:
             exhausted_kinds=transaction.exhausted_kinds(self._rules.codec_version)
             if doubtful
             else frozenset(),
+            changed_at=transaction.changed_at(clashes) if clashes else {},
         )
+
+    def _clashes(
+        self, flights: Mapping[Flid, FlightState], messages: Sequence[Message]
+    ) -> set[Flid]:
+        """Stored flights that may have to make way for a plan."""
+        if self._rules.sweep is None:
+            return set()
+        return {
+            planned.flid
+            for message in messages
+            if isinstance(message.content, Plan)
+            for planned in clashing(flights, message.content)
+        }
 
     def _identities(self, messages: Sequence[Message]) -> set[Identity]:
         policy = self._rules.identity

@@ -7,6 +7,7 @@ from datetime import date, datetime
 from enum import StrEnum
 from typing import Protocol
 
+from msgexchange.flight.past import PastFlight
 from msgexchange.flight.state import FlightState
 from msgexchange.ids import Fence, Flid, MailboxId
 from msgexchange.ports.failures import PortError
@@ -59,14 +60,6 @@ class StandingFlight:
 
     state: FlightState
     changed_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class PastFlight:
-    """A flight as history keeps it: its last state, whole."""
-
-    state: FlightState
-    written_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,6 +101,10 @@ class Batch:
     """Everything one commit writes, in fold order."""
 
     messages: Sequence[MessageResult]
+    left: Sequence[FlightState] = ()
+    """Past flights that made way for a plan, each at the version it ended with; deleted before
+    ``flights`` is written.
+    """
     flights: Sequence[FlightWrite] = ()
     changes: Sequence[ChangeRow] = ()
     events: Sequence[NewEvent] = ()
@@ -135,6 +139,10 @@ class PumpTransaction(Protocol):
         ...
 
     def flights(self, flids: Iterable[Flid]) -> Mapping[Flid, FlightState]: ...
+
+    def changed_at(self, flids: Iterable[Flid]) -> Mapping[Flid, datetime]:
+        """When each of these flights last changed."""
+        ...
 
     def last_versions(self, flids: Iterable[Flid]) -> Mapping[Flid, int]:
         """Version at which each swept flight's earlier life ended."""

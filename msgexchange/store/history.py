@@ -7,8 +7,9 @@ from sqlalchemy import BigInteger, String, bindparam, delete, select
 
 from msgexchange.codec.encode import encode
 from msgexchange.codec.state_form import read_state, state_document
+from msgexchange.flight.past import PastFlight
 from msgexchange.ids import Flid
-from msgexchange.ports import HistoryFailed, MessageFault, PastFlight
+from msgexchange.ports import HistoryFailed, MessageFault
 from msgexchange.store.bulk import Bulk, Given
 from msgexchange.store.sessions import Sessions
 from msgexchange.store.tables import FLID_CHARS, flight_hst

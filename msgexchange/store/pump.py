@@ -38,6 +38,7 @@ from msgexchange.store.flights import Flights
 from msgexchange.store.marks import Marks
 from msgexchange.store.messages import Messages
 from msgexchange.store.sessions import Sessions
+from msgexchange.store.sweeping import Removal
 from msgexchange.store.tables import (
     FLID_CHARS,
     attempt_log,
@@ -64,6 +65,7 @@ class PumpStatements:
         id_ = BigInteger()
         self.messages = Messages(bulk)
         self.flights = Flights(bulk, catalogue)
+        self.removal = Removal(bulk)
         self.marks = Marks(bulk)
         self.appender = appender
         self.insert_changes = bulk.insert(flight_change)
@@ -162,6 +164,9 @@ class _Transaction:
         self._strays |= {flid: flight.strays for flid, flight in found.items() if flight.strays}
         return {flid: flight.state for flid, flight in found.items()}
 
+    def changed_at(self, flids: Iterable[Flid]) -> Mapping[Flid, datetime]:
+        return self._run.removal.changed_at(self._connection, list(flids))
+
     def last_versions(self, flids: Iterable[Flid]) -> Mapping[Flid, int]:
         rows = self._run.last_versions(self._connection, list(flids))
         return {Flid(row.flid): row.state_version for row in rows}
@@ -177,6 +182,8 @@ class _Transaction:
     def commit_batch(self, batch: Batch, *, now: datetime, codec_version: str) -> None:
         run, connection = self._run, self._connection
         run.messages.settle(connection, batch.messages, now=now)
+        if batch.left:
+            run.removal.remove(connection, batch.left, now=now)
         run.flights.write(connection, batch.flights, self._strays, now=now)
         run.insert_changes(connection, [change_row(change, now) for change in batch.changes])
         run.appender.append(self._writer, batch.events, now=now)

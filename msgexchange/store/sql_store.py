@@ -26,7 +26,7 @@ from msgexchange.store.redelivery import Redeliveries
 from msgexchange.store.retention import RetentionRows
 from msgexchange.store.schd import Schd
 from msgexchange.store.sessions import Sessions
-from msgexchange.store.sweeping import Sweeping, SweepStatements
+from msgexchange.store.sweeping import Sweeping
 from msgexchange.store.tables import flight_schd, proc_state, store_info
 from msgexchange.store.transaction import Appender
 
@@ -69,9 +69,7 @@ class SqlStore:
         self.acts = StoreActs(sessions, nonce)
         self.jobs = JobRuns(sessions)
         self.imports = Imports(sessions, statements, nonce)
-        self.sweep = Sweeping(
-            sessions, SweepStatements(form, statements.flights, statements.appender)
-        )
+        self.sweep = Sweeping(sessions, statements.flights, statements.removal, statements.appender)
         self.history = HistoryTable(sessions, form)
         self.archive = Archiving(sessions)
         self.retention = RetentionRows(sessions, form)

@@ -57,28 +57,51 @@ _WITHOUT_DAY = (
 )
 
 
-class SweepStatements:
-    """What a sweep runs in its transaction, built once."""
+class Removal:
+    """Statements by which flights leave, built once; a transaction is the caller's."""
 
-    def __init__(self, bulk: Bulk, flights: Flights, appender: Appender) -> None:
-        self.flights = flights
-        self.appender = appender
-        self.changed_at = bulk.select(
+    def __init__(self, bulk: Bulk) -> None:
+        self._changed_at = bulk.select(
             _KEY, lambda among: select(_FLIGHT.flid, _FLIGHT.updated_at).where(among(_FLIGHT.flid))
         )
-        self.delete = [
+        self._delete = [
             _delete_by_flid(bulk, table)
             for table in (flight_schd, *details.values(), flight_last_version)
         ]
-        self.remember = bulk.insert(flight_last_version)
+        self._remember = bulk.insert(flight_last_version)
+
+    def changed_at(
+        self, connection: Connection, flids: Collection[Flid]
+    ) -> Mapping[Flid, datetime]:
+        """When each of these flights last changed."""
+        return {Flid(row.flid): row.updated_at for row in self._changed_at(connection, flids)}
+
+    def remove(
+        self, connection: Connection, last: Collection[FlightState], *, now: datetime
+    ) -> None:
+        """Delete these flights with their details; remember the version each ended with."""
+        keys = [{"flid": state.flid} for state in last]
+        for delete_rows in self._delete:
+            delete_rows(connection, keys)
+        self._remember(
+            connection,
+            [
+                {"flid": state.flid, "state_version": state.version, "ended_at": now}
+                for state in last
+            ],
+        )
 
 
 class Sweeping:
     """The ``SweepStore`` of the own database."""
 
-    def __init__(self, sessions: Sessions, statements: SweepStatements) -> None:
+    def __init__(
+        self, sessions: Sessions, flights: Flights, removal: Removal, appender: Appender
+    ) -> None:
         self._sessions = sessions
-        self._run = statements
+        self._flights = flights
+        self._removal = removal
+        self._appender = appender
 
     def standing(
         self, *, until: date, silent_since: datetime, after: FlightPlace | None, limit: int
@@ -100,28 +123,43 @@ class Sweeping:
     @contextmanager
     def transaction(self, fence: Fence) -> Iterator[SweepTransaction]:
         with leader_transaction(self._sessions, fence) as connection:
-            yield _Transaction(connection, HeldWriter.lock(connection), self._run)
+            yield _Transaction(
+                connection,
+                HeldWriter.lock(connection),
+                flights=self._flights,
+                removal=self._removal,
+                appender=self._appender,
+            )
 
     def _page(
         self, connection: Connection, query: Select[Any], at: Mapping[str, Any]
     ) -> list[StandingFlight]:
         rows = connection.execute(query, at).all()
-        found = self._run.flights.complete(connection, rows)
+        found = self._flights.complete(connection, rows)
         return [StandingFlight(found[row.flid].state, row.updated_at) for row in rows]
 
 
 class _Transaction:
     """A ``SweepTransaction``; the fence and the writer row are held."""
 
-    def __init__(self, connection: Connection, writer: HeldWriter, run: SweepStatements) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        writer: HeldWriter,
+        *,
+        flights: Flights,
+        removal: Removal,
+        appender: Appender,
+    ) -> None:
         self._connection = connection
         self._writer = writer
-        self._run = run
+        self._flights = flights
+        self._removal = removal
+        self._appender = appender
 
     def flights(self, flids: Collection[Flid]) -> Mapping[Flid, StandingFlight]:
-        found = self._run.flights.load(self._connection, flids)
-        times = self._run.changed_at(self._connection, list(flids))
-        changed_at = {row.flid: row.updated_at for row in times}
+        found = self._flights.load(self._connection, flids)
+        changed_at = self._removal.changed_at(self._connection, list(flids))
         return {
             flid: StandingFlight(flight.state, changed_at[flid]) for flid, flight in found.items()
         }
@@ -129,17 +167,8 @@ class _Transaction:
     def remove(
         self, last: Collection[FlightState], events: Sequence[NewEvent], *, now: datetime
     ) -> None:
-        keys = [{"flid": state.flid} for state in last]
-        for delete_rows in self._run.delete:
-            delete_rows(self._connection, keys)
-        self._run.remember(
-            self._connection,
-            [
-                {"flid": state.flid, "state_version": state.version, "ended_at": now}
-                for state in last
-            ],
-        )
-        self._run.appender.append(self._writer, events, now=now)
+        self._removal.remove(self._connection, last, now=now)
+        self._appender.append(self._writer, events, now=now)
 
 
 def _delete_by_flid(bulk: Bulk, table: Table) -> ChangeRows:

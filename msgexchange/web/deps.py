@@ -8,8 +8,9 @@ from typing import Protocol
 from prometheus_client import CollectorRegistry
 
 from msgexchange.flight.events import Target
+from msgexchange.flight.past import PastFlight
 from msgexchange.ids import Flid, MailboxId
-from msgexchange.ports import PastFlight, Reads
+from msgexchange.ports import Reads
 from msgexchange.web.health import Health
 
 
@@ -28,13 +29,13 @@ class Entry(Protocol):
 class WebDeps:
     """Everything ``create_app`` needs.
 
-    ``past_lives`` gives what history keeps of a flight, oldest first. ``timezone`` is the airport's
-    IANA name, ``topics`` the Kafka targets' full topic names; without a ``send_token`` whoever
-    reaches the port may send; ``is_shadow`` refuses sending.
+    ``written_lives`` gives what history holds of a flight, oldest first. ``timezone`` is the
+    airport's IANA name, ``topics`` the Kafka targets' full topic names; without a ``send_token``
+    whoever reaches the port may send; ``is_shadow`` refuses sending.
     """
 
     reads: Reads
-    past_lives: Callable[[Flid], Sequence[PastFlight]]
+    written_lives: Callable[[Flid], Sequence[PastFlight]]
     entry: Entry
     health: Callable[[], Health]
     metrics: CollectorRegistry

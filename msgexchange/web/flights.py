@@ -5,6 +5,7 @@ from typing import Any
 from flask import Blueprint, Response, request
 
 from msgexchange.flight.events import schd_value
+from msgexchange.flight.past import past_lives
 from msgexchange.flight.state import FlightStatus
 from msgexchange.ports import ChangeView
 from msgexchange.web.answers import json_answer, written_time
@@ -64,8 +65,9 @@ def flights(deps: WebDeps) -> Blueprint:
     def history(flid: str) -> Response:
         known = flid_in_path(flid)
         changes = deps.reads.changes(known)
-        lives = deps.past_lives(known)
-        if not changes and not lives and deps.reads.flight(known) is None:
+        standing = deps.reads.flight(known)
+        lives = past_lives(deps.written_lives(known), standing)
+        if not changes and not lives and standing is None:
             detail = f"Nothing is known of a flight {flid}; its history may be past retention."
             raise not_found(detail, members={"error": detail})
         return json_answer(

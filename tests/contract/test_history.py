@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 from store_builders import DAY, RICH, T0, flight, later
 
+from msgexchange.flight.past import PastFlight
 from msgexchange.history.files import HistoryFiles
 from msgexchange.ids import Flid
-from msgexchange.ports import HistoryFailed, HistoryStore, PastFlight
+from msgexchange.ports import HistoryFailed, HistoryStore
 from msgexchange.store.sql_store import SqlStore
 from servers.stores import STORES
 from strategies import Contents, contents

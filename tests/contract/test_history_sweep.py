@@ -12,7 +12,7 @@ from sqlalchemy import select
 from store_builders import DAY, RICH, commit, flight, lead, moved, new
 
 from fakes.faults import Fault, Faults, FaultyPort
-from msgexchange.flight.past import SweepPolicy
+from msgexchange.flight.past import PastFlight, SweepPolicy
 from msgexchange.flight.state import FlightState, FlightStatus
 from msgexchange.history.files import HistoryFiles
 from msgexchange.ids import Fence, Flid
@@ -23,7 +23,6 @@ from msgexchange.ports import (
     Dependency,
     HistoryFailed,
     HistoryStore,
-    PastFlight,
     Unavailable,
 )
 from msgexchange.store.sql_store import SqlStore

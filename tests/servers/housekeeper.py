@@ -19,13 +19,12 @@ from zoneinfo import ZoneInfo
 
 from msgexchange.clock import AnchoredClock
 from msgexchange.codec.catalogue_file import default_catalogue
-from msgexchange.flight.past import SweepPolicy
+from msgexchange.flight.past import PastFlight, SweepPolicy
 from msgexchange.history.files import HistoryFiles
 from msgexchange.ids import Fence
 from msgexchange.pipeline.archive import Archive, ArchiveRules
 from msgexchange.pipeline.daily import Slices
 from msgexchange.pipeline.history_sweep import HistorySweep, SweepRules
-from msgexchange.ports import PastFlight
 from msgexchange.store.engine import open_engine
 from msgexchange.store.sql_store import SqlStore
 

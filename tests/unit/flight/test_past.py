@@ -1,5 +1,6 @@
 """Which flights are past, and what consumers hear of those that leave."""
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -7,7 +8,14 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from msgexchange.flight.events import EventType, Target
-from msgexchange.flight.past import SweepPolicy, ended, ending_events, is_past
+from msgexchange.flight.past import (
+    PastFlight,
+    SweepPolicy,
+    ended,
+    ending_events,
+    is_past,
+    past_lives,
+)
 from msgexchange.flight.state import FlightState, FlightStatus
 from msgexchange.ids import Flid, MailboxId
 
@@ -96,3 +104,13 @@ def test_a_flight_announced_deleted_leaves_without_a_word() -> None:
     state = flight(PAST, status=FlightStatus.DELETED)
     assert list(ending_events(state, "Asia/Shanghai")) == []
     assert ended(state) is state
+
+
+def test_a_life_is_the_newest_that_was_written_of_its_day() -> None:
+    first, again, other = (
+        PastFlight(replace(flight(day), version=version), NOW)
+        for day, version in ((PAST, 4), (PAST, 6), (WITHIN, 9))
+    )
+    assert past_lives([first, again, other], None) == [again, other]
+    # Written, then not deleted: the flight still stands.
+    assert past_lives([first, again, other], replace(flight(WITHIN), version=10)) == [again]

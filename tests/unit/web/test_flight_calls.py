@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from web_world import MemoryReads, at, client, flight
 
+from msgexchange.flight.past import PastFlight
 from msgexchange.flight.state import FlightStatus
 from msgexchange.ids import Flid, MailboxId
 from msgexchange.ports import (
     ChangeView,
     Dependency,
     HistoryFailed,
-    PastFlight,
     RetryNow,
     Unavailable,
 )
@@ -153,18 +153,26 @@ def test_a_swept_flight_is_found_in_its_history() -> None:
     def lives(flid: Flid) -> list[PastFlight]:
         return [PastFlight(flight("900123"), at(3))] if flid == "900123" else []
 
-    web = client(past_lives=lives)
+    web = client(written_lives=lives)
     answer = web.get("/flights/900123/history").get_json()
     assert [life["flid"] for life in answer["lives"]] == ["900123"]
     assert answer["lives"][0]["writtenAt"] == "2026-09-03T10:30:03.000Z"
     assert web.get("/flights/900124/history").status_code == 404
 
 
+def test_what_was_written_but_not_deleted_is_no_past_life() -> None:
+    def lives(_flid: Flid) -> list[PastFlight]:
+        return [PastFlight(flight("900123"), at(3))]
+
+    web = client(reads=MemoryReads([flight("900123")]), written_lives=lives)
+    assert web.get("/flights/900123/history").get_json()["lives"] == []
+
+
 def test_a_history_that_cannot_be_read_is_a_503() -> None:
     def lives(_flid: Flid) -> list[PastFlight]:
         raise HistoryFailed("2026-09-03.ndjson.gz cannot be read")
 
-    assert client(past_lives=lives).get("/flights/900123/history").status_code == 503
+    assert client(written_lives=lives).get("/flights/900123/history").status_code == 503
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from flask.testing import FlaskClient
 from prometheus_client import CollectorRegistry, Counter
 
 from msgexchange.flight.events import EventType, Target
+from msgexchange.flight.past import PastFlight
 from msgexchange.flight.state import FlightState, FlightStatus
 from msgexchange.ids import EventId, Fence, Flid, Identity, MailboxId
 from msgexchange.lifecycle.gap import Gap
@@ -20,7 +21,6 @@ from msgexchange.ports import (
     LeaseView,
     MessageView,
     MetaColumns,
-    PastFlight,
     StoreCounts,
 )
 from msgexchange.web import WebDeps, create_app
@@ -196,13 +196,13 @@ def deps(
     health: Health = HEALTHY,
     send_token: str | None = None,
     is_shadow: bool = False,
-    past_lives: Callable[[Flid], Sequence[PastFlight]] = lambda _flid: [],
+    written_lives: Callable[[Flid], Sequence[PastFlight]] = lambda _flid: [],
 ) -> WebDeps:
     registry = CollectorRegistry()
     Counter("msgexchange_messages", "Messages by outcome", registry=registry).inc(7)
     return WebDeps(
         reads=reads or MemoryReads(),
-        past_lives=past_lives,
+        written_lives=written_lives,
         entry=entry or MemoryEntry(),
         health=lambda: health,
         metrics=registry,
