@@ -25,9 +25,10 @@ $(STAMP): requirements.lock
 	@touch $@
 
 servers: ## install the programs the tests start (MariaDB, libfaketime; PostgreSQL and the broker come with .venv)
-	@[ -x /usr/sbin/mariadbd ] || { echo "installing MariaDB's server program"; \
-		$(APT) update -q && $(APT) install -q -y --no-install-recommends mariadb-server-core; }
-	@[ -x /usr/sbin/mariadbd ] || { echo "no /usr/sbin/mariadbd: install the package mariadb-server-core"; exit 1; }
+	@{ [ -x /usr/sbin/mariadbd ] && [ -x /usr/bin/my_print_defaults ]; } || { echo "installing MariaDB's programs"; \
+		$(APT) update -q && $(APT) install -q -y --no-install-recommends mariadb-server-core mariadb-client-core; }
+	@{ [ -x /usr/sbin/mariadbd ] && [ -x /usr/bin/my_print_defaults ]; } \
+		|| { echo "no mariadbd or my_print_defaults: install mariadb-server-core and mariadb-client-core"; exit 1; }
 	@ls /usr/lib*/*/faketime/libfaketime.so.1 >/dev/null 2>&1 || { echo "installing libfaketime"; \
 		$(APT) update -q && $(APT) install -q -y --no-install-recommends libfaketime; }
 

@@ -48,7 +48,7 @@ from msgexchange.pipeline.import_states import (
 from msgexchange.pipeline.redeliver import redeliver
 from msgexchange.ports import Acceptance, JobRun, Reads, Redelivery, StoreInfo
 from msgexchange.simulation.campaign import campaign
-from msgexchange.store.schema import at_head
+from msgexchange.store.schema import MigrationEdited, at_head
 from msgexchange.store.sql_store import SqlStore
 
 
@@ -159,9 +159,11 @@ class Site:
                     "the store holds data: make a backup first, then say so with --backup-done"
                 )
             migrate(settings, store)
-            return "the schema is of this version now"
+        except MigrationEdited as edited:
+            raise UpgradeRefused(str(edited)) from edited
         finally:
             store.close()
+        return "the schema is of this version now"
 
     @contextmanager
     def redelivery(self, settings: Settings) -> Iterator[Redelivery]:

@@ -182,7 +182,7 @@ def _mariadb() -> Iterator[URL]:
     installer = shutil.which("mariadb-install-db")
     if daemon is None or installer is None:
         raise ServerMissing(
-            "no MariaDB server: install the package mariadb-server-core, or set "
+            "no MariaDB server: install mariadb-server-core and mariadb-client-core, or set "
             "MSGEXCHANGE_TEST_MYSQL=mysql://USER@HOST/"
         )
     home = Path(tempfile.mkdtemp(prefix="msgexchange-bench-mariadb-"))

@@ -104,7 +104,7 @@ class Backends(Protocol):
 
 
 class UpgradeRefused(Exception):
-    """The store holds data and nobody said that a backup exists."""
+    """Nobody said that a backup of the store's data exists, or the migrations are not ours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """The schema's version: migrate a store, ask whether it is current (spec 2.3, 5.9)."""
 
+from hashlib import sha256
 from pathlib import Path
 
 from alembic import command
@@ -11,9 +12,37 @@ from sqlalchemy import Connection, Engine
 from msgexchange.store.engine import writing
 from msgexchange.store.errors import translated
 
+MIGRATIONS = Path(__file__).parent / "migrations"
+PUBLISHED = MIGRATIONS / "published.sha256"
+"""Digest and name of each migration, as ``sha256sum`` writes and checks them."""
+
+
+class MigrationEdited(Exception):
+    """A migration is not the one that was published: stores would come to differ."""
+
+
+def check_migrations(folder: Path = MIGRATIONS) -> None:
+    """``MigrationEdited`` unless every migration is as it was published (spec 5.9)."""
+    lines = (folder / PUBLISHED.name).read_text(encoding="ascii").splitlines()
+    published = {name: digest for digest, name in (line.split() for line in lines)}
+    found = {
+        f"versions/{file.name}": sha256(file.read_bytes()).hexdigest()
+        for file in sorted((folder / "versions").glob("r*.py"))
+    }
+    wrong = sorted(name for name in published | found if published.get(name) != found.get(name))
+    if wrong:
+        raise MigrationEdited(
+            f"not as published: {', '.join(wrong)}; install msgexchange anew. A change of the "
+            f"schema is a new migration, with its line in {PUBLISHED.name}"
+        )
+
 
 def upgrade(engine: Engine, *, store_id: str, identity_rule: str) -> None:
-    """Bring the schema to head in one transaction; a new store gets this id and identity rule."""
+    """Bring the schema to head in one transaction; a new store gets this id and identity rule.
+
+    ``MigrationEdited`` before anything is done.
+    """
+    check_migrations()
     with translated(), writing(engine).begin() as connection:
         config = _config()
         config.attributes.update(
@@ -34,7 +63,6 @@ def _heads(connection: Connection) -> set[str]:
 
 def _config() -> Config:
     config = Config()
-    folder = str(Path(__file__).parent / "migrations")
-    config.set_main_option("script_location", folder.replace("%", "%%"))
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     return config

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from sqlalchemy import Engine, exists, inspect, or_, select
+from sqlalchemy import Engine, inspect, literal, select
 
 from msgexchange.codec.catalogue import Catalogue
 from msgexchange.store.acts import StoreActs
@@ -27,12 +27,12 @@ from msgexchange.store.retention import RetentionRows
 from msgexchange.store.schd import Schd
 from msgexchange.store.sessions import Sessions
 from msgexchange.store.sweeping import Sweeping
-from msgexchange.store.tables import flight_schd, proc_state, store_info
+from msgexchange.store.tables import flight_schd, proc_state
 from msgexchange.store.transaction import Appender
 
-_HOLDS_DATA = select(store_info.c.name).where(
-    or_(exists(select(proc_state.c.msg_id)), exists(select(flight_schd.c.flid)))
-)
+_ANY_ROW = {
+    table: select(literal(1)).select_from(table).limit(1) for table in (proc_state, flight_schd)
+}
 
 
 class SqlStore:
@@ -79,11 +79,13 @@ class SqlStore:
         self.evidence = StoreEvidence(sessions, statements.flights)
 
     def holds_data(self) -> bool:
-        """True once a message was taken in or a flight stored; also asked before a migration."""
+        """True once a message was taken in or a flight stored; also asked of an older schema."""
         with self._sessions.look() as connection:
-            if not inspect(connection).has_table(proc_state.name):
-                return False
-            return connection.execute(_HOLDS_DATA).first() is not None
+            there = inspect(connection).get_table_names()
+            return any(
+                table.name in there and connection.execute(query).first() is not None
+                for table, query in _ANY_ROW.items()
+            )
 
     def close(self) -> None:
         if self._lease_engine is not None:

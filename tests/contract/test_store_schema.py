@@ -1,5 +1,9 @@
 """The migrated schema is the one the code believes in, on both databases."""
 
+import shutil
+from pathlib import Path
+
+import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import CheckConstraint, Engine, create_engine, inspect
@@ -8,7 +12,13 @@ from sqlalchemy.engine.reflection import Inspector
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from msgexchange.store.engine import open_engine
-from msgexchange.store.schema import at_head, upgrade
+from msgexchange.store.schema import (
+    MIGRATIONS,
+    MigrationEdited,
+    at_head,
+    check_migrations,
+    upgrade,
+)
 from msgexchange.store.sql_store import SqlStore
 from msgexchange.store.tables import metadata
 
@@ -93,3 +103,21 @@ def _check_texts(engine: Engine) -> dict[tuple[str, str | None], str]:
         for table in metadata.tables
         for check in inspector.get_check_constraints(table)
     }
+
+
+def test_a_published_migration_is_never_edited(tmp_path: Path) -> None:
+    check_migrations()
+    copy = tmp_path / "migrations"
+    shutil.copytree(MIGRATIONS, copy)
+    edited = copy / "versions" / "r0002_flights.py"
+    edited.write_text(edited.read_text().replace("nullable=False", "nullable=True", 1))
+    with pytest.raises(MigrationEdited, match="r0002_flights"):
+        check_migrations(copy)
+
+
+def test_a_migration_that_is_not_published_yet_is_told(tmp_path: Path) -> None:
+    copy = tmp_path / "migrations"
+    shutil.copytree(MIGRATIONS, copy)
+    (copy / "versions" / "r9999_new.py").write_text("revision = '9999'\n")
+    with pytest.raises(MigrationEdited, match="r9999_new"):
+        check_migrations(copy)

@@ -16,9 +16,7 @@ from sqlalchemy.exc import DBAPIError
 
 from servers.private import PrivateProcess, free_port, missing_server
 
-HOW_TO_GET = (
-    "install the package mariadb-server-core, or set MSGEXCHANGE_TEST_MYSQL=mysql://USER@HOST/"
-)
+HOW_TO_GET = "install the packages mariadb-server-core and mariadb-client-core, or set MSGEXCHANGE_TEST_MYSQL=mysql://USER@HOST/"
 
 
 class MariadbServer:
