@@ -197,6 +197,7 @@ class Serving:
             metrics=self.registry,
             timezone=settings.site.timezone.key,
             topics={Target.MSG: settings.kafka.msg_topic, Target.SCHD: settings.kafka.schd_topic},
+            reference_types=frozenset(self.adapters.catalogue.references),
             send_token=token.get_secret_value() if token else None,
             body_bytes_max=settings.http.body_max,
             now=self.clock.now,

@@ -345,6 +345,7 @@ def limits_of(settings: Settings) -> Limits:
         depth_max=limits.depth_max,
         nodes_max=limits.nodes_max,
         flights_max=limits.flights_max,
+        records_max=limits.records_max,
         items_max=limits.items_max,
         value_characters_max=limits.value_characters_max,
     )

@@ -6,6 +6,7 @@ import click
 
 from msgexchange.cli import show
 from msgexchange.cli.context import WRONG, Session
+from msgexchange.codec.catalogue import Catalogue
 from msgexchange.codec.catalogue_file import (
     CatalogueError,
     default_catalogue_text,
@@ -14,10 +15,21 @@ from msgexchange.codec.catalogue_file import (
 )
 from msgexchange.codec.catalogue_table import rows as catalogue_rows
 from msgexchange.codec.catalogue_table import unconfirmed as unconfirmed_names
+from msgexchange.config import Settings
 from msgexchange.config import rows as config_rows
 from msgexchange.config import unconfirmed as unconfirmed_settings
 
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document instead of tables.")
+
+
+def catalogue_in_force(settings: Settings) -> Catalogue:
+    """The site's own, or the one that ships."""
+    configured = settings.codec.catalogue
+    text = configured.read_text(encoding="utf-8") if configured else default_catalogue_text()
+    try:
+        return load(text)
+    except CatalogueError as error:
+        raise click.ClickException(str(error)) from error
 
 
 @click.group()
@@ -50,12 +62,7 @@ def check(context: click.Context, *, file: Path, as_json: bool) -> None:
 @click.pass_obj
 def show_catalogue(session: Session, *, as_json: bool) -> None:
     """The catalogue in force, a name a line."""
-    configured = session.settings().codec.catalogue
-    text = configured.read_text(encoding="utf-8") if configured else default_catalogue_text()
-    try:
-        found = catalogue_rows(load(text))
-    except CatalogueError as error:
-        raise click.ClickException(str(error)) from error
+    found = catalogue_rows(catalogue_in_force(session.settings()))
     columns = ("name", "use", "shape", "fields", "clear rule", "target", "mark")
     values = [
         (row.name, row.use, row.shape, row.fields, row.clear_rule, row.target, row.mark)

@@ -7,8 +7,10 @@ import click
 
 from msgexchange.cli import show
 from msgexchange.cli.context import Failure, Session
+from msgexchange.cli.describing import catalogue_in_force
 from msgexchange.cli.process import health_of, show_process
 from msgexchange.cli.redelivering import show_dead_events
+from msgexchange.codec.names import codes_of
 from msgexchange.flight.events import Target, schd_value
 from msgexchange.flight.past import past_lives
 from msgexchange.flight.state import FlightStatus
@@ -215,7 +217,18 @@ def flight(session: Session, *, flid: str, as_json: bool) -> None:
     swept = found is None
     found = found or lives[-1].state
     value = schd_value(found, settings.site.timezone.key)
+    codes = codes_of(catalogue_in_force(settings), found.content)
+    with session.reads() as reads:
+        records = reads.records([code.record for code in codes])
+    names = [
+        (code.place, code.record[1], name)
+        for code in codes
+        if (name := code.name(records)) is not None
+    ]
     if as_json:
+        value["names"] = [
+            {"place": place, "code": code, "name": name} for place, code, name in names
+        ]
         value["history"] = [
             {"version": c.version, "messageId": c.message_id, "at": c.at, "changes": c.changes}
             for c in changes
@@ -229,6 +242,8 @@ def flight(session: Session, *, flid: str, as_json: bool) -> None:
         f"operation day {found.operation_day}{', from history' if swept else ''}",
         dict(found.content),
     )
+    if names:
+        show.table("names", ("place", "code", "name"), names)
     show.table(
         "past lives",
         ("operation day", "last version", "last message", "written to history"),

@@ -54,12 +54,18 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceType:
-    """One reference message type: its record element and key field (spec 5.2)."""
+    """One reference message type: its record element and key field (spec 5.2).
+
+    ``label`` is the field that holds a record's name for people; ``codes`` are the places of a
+    flight's state that hold its keys: ``GROUP``, or ``GROUP/FIELD``.
+    """
 
     name: str
     record: str
     key: str
     replaces_all: bool
+    label: str = "NAME"
+    codes: tuple[str, ...] = ()
     confirmed: bool = False
 
 

@@ -69,7 +69,7 @@ def load(text: str) -> Catalogue:
         unconfirmed_envelope=_unconfirmed_envelope(draft),
         ignored=frozenset(draft.ignored),
         references={
-            name: ReferenceType(name=name, **entry.model_dump())
+            name: ReferenceType(name=name, **{**entry.model_dump(), "codes": tuple(entry.codes)})
             for name, entry in draft.references.items()
         },
         fingerprint=hashlib.sha256(encode(document)).hexdigest()[:_FINGERPRINT_CHARACTERS],

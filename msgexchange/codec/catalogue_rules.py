@@ -170,6 +170,24 @@ def _type_problems(draft: Draft) -> Iterator[str]:
     for name, reference in draft.references.items():
         if envelope.count in {reference.record, reference.key}:
             yield f"references.{name}: {envelope.count} is the count; name another element"
+        for place in reference.codes:
+            yield from _code_problems(draft, f"references.{name}.codes", place)
+
+
+def _code_problems(draft: Draft, path: str, place: str) -> Iterator[str]:
+    """A place is GROUP for a scalar, GROUP/FIELD for anything with fields."""
+    name, _, field = place.partition("/")
+    group = draft.groups.get(name)
+    if group is None:
+        if f"groups.{name}" not in draft.declared:
+            yield f"{path}: there is no group {name}; {nearest(name, draft.groups)}"
+        return
+    if group.shape is GroupShape.TEXT or (group.shape is GroupShape.SCALAR) == bool(field):
+        yield f"{path}: {place} is no place; write SCALAR, or GROUP/FIELD of a group with fields"
+        return
+    fields = [one.name for one in group.fields]
+    if field and field not in fields:
+        yield f"{path}: {name} has no field {field}; {nearest(field, fields)}"
 
 
 def _doubled(names: Iterable[str]) -> list[str]:

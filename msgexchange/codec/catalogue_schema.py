@@ -51,6 +51,8 @@ class ReferenceEntry(Entry):
     record: Name
     key: Name
     replaces_all: bool = False
+    label: Name = "NAME"
+    codes: list[str] = []
     confirmed: bool = False
 
 

@@ -30,7 +30,7 @@ def rows(catalogue: Catalogue) -> list[CatalogueRow]:
                 name=reference.name,
                 use="TYPE",
                 shape="reference",
-                fields=f"{reference.record}: key {reference.key}",
+                fields=f"{reference.record}: key {reference.key}, name {reference.label}",
                 clear_rule="replaces all" if reference.replaces_all else "merges",
                 target="ref_master",
                 mark=_mark(confirmed=reference.confirmed),

@@ -12,6 +12,7 @@ from msgexchange.codec.meta import META, ROOT, keep_unknown, read_meta
 from msgexchange.codec.operation import read_deletion, read_operation
 from msgexchange.codec.plan import read_plan
 from msgexchange.codec.reading import Reading
+from msgexchange.codec.reference import read_reference
 from msgexchange.codec.refusal import Refusal, rejected, shown
 from msgexchange.flight.messages import (
     Body,
@@ -24,8 +25,8 @@ from msgexchange.flight.messages import (
     PlanKind,
     Unsupported,
 )
+from msgexchange.flight.reference import Reference, ReferenceAct
 
-_REFERENCE_SUBTYPES = frozenset({"RESP", "DNLD", "ADD", "UPD", "DEL"})
 _NAMED_BODIES_MAX = 5
 
 
@@ -92,14 +93,11 @@ def _why_plan_unsupported(meta: Meta) -> str | None:
     return f"{meta.type} with STYP {shown(meta.styp)}: known are {', '.join(PlanKind)}"
 
 
-def _why_reference_unsupported(meta: Meta) -> str:
-    if meta.styp not in _REFERENCE_SUBTYPES:
-        known = ", ".join(sorted(_REFERENCE_SUBTYPES))
-        return f"reference type {meta.type} with STYP {shown(meta.styp)}: known are {known}"
-    return (
-        f"reference type {meta.type}: this version does not apply reference data; replay the "
-        "message with a version that does, or put the type on the catalogue's ignore list"
-    )
+def _why_reference_unsupported(meta: Meta) -> str | None:
+    if meta.styp in set(ReferenceAct):
+        return None
+    known = ", ".join(ReferenceAct)
+    return f"reference type {meta.type} with STYP {shown(meta.styp)}: known are {known}"
 
 
 def _why_kind_unsupported(catalogue: Catalogue, styp: str) -> str | None:
@@ -140,13 +138,18 @@ def _bodies(
     return bodies
 
 
-def _body(reading: Reading, meta: Meta, bodies: Sequence[Element], message_extras: Extras) -> Body:
+def _body(
+    reading: Reading, meta: Meta, bodies: Sequence[Element], message_extras: Extras
+) -> Body | Reference:
     catalogue = reading.catalogue
     envelope = catalogue.envelope
     if meta.type == envelope.plan:
         return read_plan(reading, PlanKind(meta.styp), bodies, message_extras)
     if meta.type == envelope.deletion:
         return read_deletion(reading, bodies, message_extras, mark=None)
+    if meta.type in catalogue.references:
+        type_ = catalogue.references[meta.type]
+        return read_reference(reading, type_, ReferenceAct(meta.styp), bodies, message_extras)
     if meta.styp == envelope.deletion:
         return read_deletion(reading, bodies, message_extras, mark=envelope.deletion)
     return read_operation(reading, catalogue.groups[catalogue.kinds[meta.styp]], bodies)

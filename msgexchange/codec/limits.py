@@ -21,6 +21,8 @@ class Limits:
     """Elements and attributes together: what bounds the memory a text of many tiny tags takes."""
     flights_max: int = 10_000
     """Flights of a plan."""
+    records_max: int = 100_000
+    """Records of a reference message."""
     items_max: int = 99
     """Items of a group."""
     value_characters_max: int = 4_000

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import date
 
 from msgexchange.codec.blocks import block_flid, refuse_repeated, single_text
+from msgexchange.codec.counted import declared_count
 from msgexchange.codec.document import Element
 from msgexchange.codec.extras import Extras
 from msgexchange.codec.groups import group_command
@@ -13,8 +14,6 @@ from msgexchange.codec.times import read_day, read_time
 from msgexchange.flight.commands import Command, Set
 from msgexchange.flight.messages import Plan, PlanKind, PlannedFlight
 from msgexchange.ids import Flid
-
-_COUNT_DIGITS_MAX = 9
 
 
 def read_plan(
@@ -52,18 +51,7 @@ def _check_count(reading: Reading, kind: PlanKind, body: Element, found: int) ->
         raise rejected(where, "the plan has no flight; send at least one")
     if found > flights_max:
         raise rejected(where, f"{found} flights, at most {flights_max} are taken; send fewer")
-    declared = single_text(body, envelope.count, body.name)
-    is_number = declared.isascii() and declared.isdigit() and len(declared) <= _COUNT_DIGITS_MAX
-    if not is_number:
-        raise rejected(
-            f"{body.name}, {envelope.count}",
-            f"{shown(declared)} is no count; say how many {envelope.planned_flight} follow",
-        )
-    if int(declared) != found:
-        raise rejected(
-            f"{body.name}, {envelope.count}",
-            f"says {int(declared)} flights, {found} are there; send the whole plan again",
-        )
+    declared_count(body, envelope.count, envelope.planned_flight, found, plural="flights")
 
 
 def _keep_unknown(reading: Reading, body: Element, extras: Extras) -> None:

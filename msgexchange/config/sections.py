@@ -164,6 +164,12 @@ class CodecLimits(Section):
     flights_max: int = Field(
         default=10_000, ge=1, le=100_000, description="flights of a plan (PROTOCOL above)"
     )
+    records_max: int = Field(
+        default=100_000,
+        ge=1,
+        le=1_000_000,
+        description="records of a reference message (PROTOCOL above)",
+    )
     items_max: int = Field(
         default=99, ge=1, le=10_000, description="items of a group (PROTOCOL above)"
     )

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from msgexchange.flight.commands import Command
+from msgexchange.flight.reference import Reference
 from msgexchange.flight.state import Json
 from msgexchange.ids import Flid
 
@@ -111,7 +112,7 @@ class Rejected:
     reason: str
 
 
-Content: TypeAlias = Body | Ignored | Unsupported | Inexpressible | Rejected
+Content: TypeAlias = Body | Reference | Ignored | Unsupported | Inexpressible | Rejected
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from msgexchange.flight.messages import (
     Unsupported,
 )
 from msgexchange.flight.past import SweepPolicy, ended, is_past
+from msgexchange.flight.reference import Record, RecordKey, Reference, ReferenceAct, References
 from msgexchange.flight.snapshot import clashing, decide_plan
 from msgexchange.flight.state import FlightState, Json
 from msgexchange.ids import Flid, Identity
@@ -86,6 +87,7 @@ class View:
     exhausted_kinds: frozenset[tuple[str, str]]
     changed_at: Mapping[Flid, datetime] = field(default_factory=dict)
     """When each flight that clashes with a plan last changed."""
+    references: Mapping[RecordKey, Record] = field(default_factory=dict)
 
 
 class Fold:
@@ -106,6 +108,7 @@ class Fold:
         self._plan_days: dict[date, datetime] = {}
         self._changes: list[ChangeRow] = []
         self._events: list[NewEvent] = []
+        self._references = References(view.references)
         self.snapshots: list[SnapshotEntry] = []
         self.leaving: list[FlightState] = []
         """Past flights that make way for a plan of another day, as they are stored."""
@@ -159,6 +162,7 @@ class Fold:
             changes=self._changes,
             events=self._events,
             plan_days=self._plan_days,
+            references=self._references.changes(),
             exhausted_kinds=self._results.exhausted_kinds,
         )
 
@@ -220,6 +224,12 @@ class Fold:
                     return False
                 outcome = self._decide_plan(incoming, message, plan, leaving)
                 self._conclude(incoming, message, plan, outcome, leaving)
+            case Reference() as told:
+                if told.act is ReferenceAct.RESP and not self._rules.accept_foreign:
+                    results.skip(incoming, "no-open-request", alert=True)
+                else:
+                    self._references.apply(told, incoming.entry.message_id)
+                    results.succeed(incoming)
             case (Operation() | Deletion()) as body:
                 self._conclude(incoming, message, body, self._decide(incoming, body))
             case _:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from msgexchange.flight.messages import Decoded, Deletion, Message, Operation, Plan
+from msgexchange.flight.reference import Reference
 from msgexchange.ids import Flid, Identity, MailboxId
 from msgexchange.lifecycle.states import InboxEntry
 from msgexchange.ports import Text, TextMissing
@@ -57,6 +58,15 @@ class Incoming:
                 return ()
 
     @property
+    def size(self) -> int:
+        """Flights or reference records it may write."""
+        match self.judged:
+            case Message(content=Reference(records=records)):
+                return len(records)
+            case _:
+                return len(self.flids)
+
+    @property
     def digest(self) -> str | None:
         """Of the raw text, 32 hex digits; None where there is none."""
         if self.text is None:
@@ -78,11 +88,13 @@ def judge(entry: InboxEntry, text: Text | Broken, decode: Decode) -> Incoming:
 
 
 def within(incoming: Iterable[Incoming], flights_max: int) -> list[Incoming]:
-    """The first messages that together touch at most ``flights_max`` flights; at least one."""
+    """The first messages that together touch at most ``flights_max`` flights or records of
+    reference data; at least one.
+    """
     taken: list[Incoming] = []
     flights = 0
     for one in incoming:
-        flights += len(one.flids)
+        flights += one.size
         if taken and flights > flights_max:
             break
         taken.append(one)

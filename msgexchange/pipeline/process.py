@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from msgexchange.clock import Clock
 from msgexchange.flight.messages import Inexpressible, Message, Plan, Unsupported
+from msgexchange.flight.reference import Reference
 from msgexchange.flight.snapshot import clashing
 from msgexchange.flight.state import FlightState
 from msgexchange.ids import Fence, Flid, Identity, MailboxId
@@ -282,6 +283,8 @@ class Pump:
         flights = transaction.flights(flids) if flids else {}
         unknown = flids - flights.keys()
         clashes = self._clashes(flights, messages)
+        told = [m.content for m in messages if isinstance(m.content, Reference)]
+        records = {key for reference in told for key in reference.keys}
         return View(
             holders=transaction.holders(self._identities(messages)) if messages else {},
             flights=flights,
@@ -291,6 +294,7 @@ class Pump:
             if doubtful
             else frozenset(),
             changed_at=transaction.changed_at(clashes) if clashes else {},
+            references=transaction.references(records) if records else {},
         )
 
     def _clashes(

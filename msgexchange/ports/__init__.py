@@ -88,6 +88,7 @@ from msgexchange.ports.reads import (
     EventView,
     MessageView,
     Reads,
+    ReferenceView,
     StoreCounts,
 )
 from msgexchange.ports.redelivery import DeadEvent, Redelivery, RedeliveryTransaction
@@ -167,6 +168,7 @@ __all__ = [
     "RecordRefused",
     "Redelivery",
     "RedeliveryTransaction",
+    "ReferenceView",
     "Refused",
     "RetentionStore",
     "RetryNow",

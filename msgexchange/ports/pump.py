@@ -7,6 +7,7 @@ from datetime import date, datetime
 from typing import Protocol
 
 from msgexchange.flight.events import EventType, Target
+from msgexchange.flight.reference import Record, RecordKey, ReferenceChanges
 from msgexchange.flight.state import FlightState, Json
 from msgexchange.ids import EventId, Fence, Flid, Identity, MailboxId
 from msgexchange.lifecycle.identity import Holder
@@ -110,6 +111,7 @@ class Batch:
     events: Sequence[NewEvent] = ()
     plan_days: Mapping[date, datetime] = field(default_factory=dict)
     """Operation day -> DTTM of the plan applied to it in this batch."""
+    references: ReferenceChanges = field(default_factory=ReferenceChanges)
     exhausted_kinds: Sequence[tuple[str, str]] = ()
     """(TYPE, STYP) that died as UNSUPPORTED or CODEC_ERROR under this codec version."""
     marked: Mapping[MailboxId, MarkOutcome] = field(default_factory=dict)
@@ -150,6 +152,10 @@ class PumpTransaction(Protocol):
 
     def newest_plans(self, days: Iterable[date]) -> Mapping[date, datetime]:
         """DTTM of the newest plan applied to each operation day."""
+        ...
+
+    def references(self, keys: Iterable[RecordKey]) -> Mapping[RecordKey, Record]:
+        """What is stored of these records."""
         ...
 
     def exhausted_kinds(self, codec_version: str) -> frozenset[tuple[str, str]]: ...

@@ -1,11 +1,12 @@
 """Own store: reads for people and programs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Protocol
 
 from msgexchange.flight.events import EventType, Target
+from msgexchange.flight.reference import Record, RecordKey
 from msgexchange.flight.state import FlightState, Json
 from msgexchange.ids import EventId, Flid, Identity, MailboxId
 from msgexchange.lifecycle.gap import Gap
@@ -116,6 +117,17 @@ class StoreCounts:
     oldest_pending_event_at: datetime | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceView:
+    """A reference record, and the message that last told of it."""
+
+    type: str
+    key: str
+    record: Record
+    last_message_id: MailboxId
+    updated_at: datetime
+
+
 class Reads(Protocol):
     """Consistent reads, no lock, no write."""
 
@@ -142,6 +154,14 @@ class Reads(Protocol):
 
     def gaps(self, *, every: bool, limit: int) -> Sequence[Gap]:
         """The gap ledger from its newest row down: what is open or late or, with ``every``, all."""
+        ...
+
+    def references(self, type_: str, *, after: str | None, limit: int) -> Sequence[ReferenceView]:
+        """Records of a reference type in key order."""
+        ...
+
+    def records(self, keys: Iterable[RecordKey]) -> Mapping[RecordKey, Record]:
+        """What is stored of these reference records."""
         ...
 
     def counts(self) -> StoreCounts: ...

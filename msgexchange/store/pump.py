@@ -18,6 +18,7 @@ from sqlalchemy import (
 )
 
 from msgexchange.codec.catalogue import Catalogue
+from msgexchange.flight.reference import Record, RecordKey
 from msgexchange.flight.state import FlightState
 from msgexchange.ids import Fence, Flid, Identity, MailboxId
 from msgexchange.lifecycle.identity import Holder
@@ -37,6 +38,7 @@ from msgexchange.store.flight_rows import Strays
 from msgexchange.store.flights import Flights
 from msgexchange.store.marks import Marks
 from msgexchange.store.messages import Messages
+from msgexchange.store.references import ReferenceRows
 from msgexchange.store.sessions import Sessions
 from msgexchange.store.sweeping import Removal
 from msgexchange.store.tables import (
@@ -67,6 +69,7 @@ class PumpStatements:
         self.flights = Flights(bulk, catalogue)
         self.removal = Removal(bulk)
         self.marks = Marks(bulk)
+        self.references = ReferenceRows(bulk)
         self.appender = appender
         self.insert_changes = bulk.insert(flight_change)
         self.insert_attempts = bulk.insert(attempt_log)
@@ -175,6 +178,9 @@ class _Transaction:
         rows = self._run.plans(self._connection, list(days))
         return {row.operation_day: datetime.fromisoformat(row.sent_at) for row in rows}
 
+    def references(self, keys: Iterable[RecordKey]) -> Mapping[RecordKey, Record]:
+        return self._run.references.load(self._connection, list(keys))
+
     def exhausted_kinds(self, codec_version: str) -> frozenset[tuple[str, str]]:
         rows = self._connection.execute(_KINDS, {"codec_version": codec_version})
         return frozenset((row.type, row.styp) for row in rows)
@@ -190,6 +196,7 @@ class _Transaction:
         run.insert_attempts(connection, _attempt_rows(batch.messages, now))
         self._keep_texts(batch.messages, now)
         self._remember_plans(batch.plan_days)
+        run.references.write(connection, batch.references, now=now)
         self._remember_kinds(batch.exhausted_kinds, codec_version)
         run.marks.record(connection, batch.marked, now=now)
         if batch.closes_attempt:

@@ -1,18 +1,26 @@
 """What people and programs read: each call one consistent read, no lock, no write (spec 1.5)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any, TypeAlias
 
 import orjson
 from sqlalchemy import Date, Select, String, bindparam, literal_column, select
 
+from msgexchange.flight.reference import Record, RecordKey
 from msgexchange.flight.state import FlightState, Json
 from msgexchange.ids import Flid, MailboxId
 from msgexchange.lifecycle.gap import Gap
 from msgexchange.lifecycle.states import InboxEntry
-from msgexchange.ports import ChangeView, DeadView, LeaseView, MessageView, StoreCounts
-from msgexchange.store import message_views
+from msgexchange.ports import (
+    ChangeView,
+    DeadView,
+    LeaseView,
+    MessageView,
+    ReferenceView,
+    StoreCounts,
+)
+from msgexchange.store import message_views, references
 from msgexchange.store.counts import counts
 from msgexchange.store.flights import Flights
 from msgexchange.store.intake import gap
@@ -66,8 +74,15 @@ _PROBE = select(store_info.c.generation).where(store_info.c.name == STORE_ROW)
 class StoreReads:
     """The ``Reads`` of the own database."""
 
-    def __init__(self, sessions: Sessions, flights: Flights, leader: Leader) -> None:
+    def __init__(
+        self,
+        sessions: Sessions,
+        flights: Flights,
+        leader: Leader,
+        records: references.ReferenceRows,
+    ) -> None:
         self._sessions = sessions
+        self._records = records
         self._leader = leader
         self._flights = flights
 
@@ -114,6 +129,14 @@ class StoreReads:
         with self._sessions.look() as connection:
             rows = connection.execute(_LEDGER if every else _NEEDS_EYES, {"limit": limit})
             return [gap(row) for row in rows]
+
+    def references(self, type_: str, *, after: str | None, limit: int) -> Sequence[ReferenceView]:
+        with self._sessions.look() as connection:
+            return references.page(connection, type_, after=after, limit=limit)
+
+    def records(self, keys: Iterable[RecordKey]) -> Mapping[RecordKey, Record]:
+        with self._sessions.read() as connection:
+            return self._records.load(connection, list(keys))
 
     def counts(self) -> StoreCounts:
         with self._sessions.read() as connection:

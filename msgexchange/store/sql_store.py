@@ -75,7 +75,7 @@ class SqlStore:
         self.retention = RetentionRows(sessions, form)
         lease_sessions = sessions if lease_engine is None else Sessions(lease_engine)
         self.leader = Leader(lease_sessions, dialect=engine.dialect.name)
-        self.reads = StoreReads(sessions, statements.flights, self.leader)
+        self.reads = StoreReads(sessions, statements.flights, self.leader, statements.references)
         self.evidence = StoreEvidence(sessions, statements.flights)
 
     def holds_data(self) -> bool:

@@ -11,6 +11,7 @@ from msgexchange.web.deps import WebDeps
 from msgexchange.web.flights import flights
 from msgexchange.web.health import health_value
 from msgexchange.web.messages import messages
+from msgexchange.web.references import references
 from msgexchange.web.sending import sending
 
 
@@ -20,7 +21,7 @@ def create_app(deps: WebDeps) -> Flask:
     app.config["MAX_CONTENT_LENGTH"] = deps.body_bytes_max
     problems.install(app, body_bytes_max=deps.body_bytes_max)
     app.after_request(with_headers)
-    for routes in (sending(deps), flights(deps), messages(deps), watching(deps)):
+    for routes in (sending(deps), flights(deps), messages(deps), references(deps), watching(deps)):
         app.register_blueprint(routes)
     return app
 

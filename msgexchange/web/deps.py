@@ -41,6 +41,8 @@ class WebDeps:
     metrics: CollectorRegistry
     timezone: str
     topics: Mapping[Target, str]
+    reference_types: frozenset[str] = frozenset()
+    """Of the catalogue."""
     send_token: str | None = field(repr=False)
     body_bytes_max: int
     now: Callable[[], datetime]

@@ -33,6 +33,7 @@ from msgexchange.flight.messages import (
     Rejected,
     Unsupported,
 )
+from msgexchange.flight.reference import Reference
 from msgexchange.flight.snapshot import decide_plan
 from msgexchange.flight.state import FlightState
 from msgexchange.ids import Flid, MailboxId
@@ -67,6 +68,7 @@ class Fold:
         self.seen.add(identity)
         if isinstance(decoded.content, Plan | Operation | Deletion):
             return self._apply(self._decide(decoded.content, meta))
+        assert not isinstance(decoded.content, Reference), "no case has reference data"
         return self._unapplied(decoded.content)
 
     @staticmethod

@@ -282,3 +282,29 @@ def test_unknown_values_beside_the_flights_are_kept_on_the_message() -> None:
     batch, _ = folded([plan("9001"), text])
     assert batch.messages[1].kept == {"ZZZ": "z", "WHY": "fog"}
     assert batch.messages[1].unknown == ("ZZZ", "WHY")
+
+
+def airports(styp: str, *records: str, seqn: int = 1) -> str:
+    body = "".join(f"<RECD>{record}</RECD>" for record in records)
+    text = f"<ARPT><RCNT>{len(records)}</RCNT>{body}</ARPT>"
+    return xml(text, type_="ARPT", styp=styp, seqn=seqn)
+
+
+def test_reference_messages_see_what_the_ones_before_them_in_the_batch_did() -> None:
+    first = airports("ADD", "<CODE>PEK</CODE><CITY>BJS</CITY>", "<CODE>CAN</CODE>")
+    second = airports("UPD", "<CODE>PEK</CODE><NAME>Beijing</NAME>", seqn=2)
+    third = airports("DEL", "<CODE>CAN</CODE>", seqn=3)
+    batch, _ = folded([first, second, third])
+    assert [result.state for result in batch.messages] == [MessageState.SUCCEEDED] * 3
+    record = {"CODE": "PEK", "CITY": "BJS", "NAME": "Beijing"}
+    assert batch.references.written == {("ARPT", "PEK"): (record, 2)}
+    assert batch.references.removed == {("ARPT", "CAN")}
+    assert batch.events == []
+
+
+def test_a_reference_answer_nobody_asked_for_is_skipped_and_alerts() -> None:
+    batch, fold = folded([airports("RESP", "<CODE>PEK</CODE>")])
+    assert batch.messages[0].state is MessageState.SKIPPED
+    assert error(batch.messages[0]) == "no-open-request"
+    assert not batch.references
+    assert [name for name, _ in fold.alerts] == ["skipped-no-open-request"]

@@ -22,7 +22,7 @@ from web_world import (
 from werkzeug.test import TestResponse
 
 from msgexchange.ids import MailboxId
-from msgexchange.ports import ChangeView
+from msgexchange.ports import ChangeView, ReferenceView
 from msgexchange.web import create_app
 from msgexchange.web.health import (
     ActorHealth,
@@ -171,7 +171,19 @@ def described(answer: TestResponse, path: str, method: str = "get") -> list[str]
 
 def test_real_answers_are_what_the_document_says() -> None:
     change = ChangeView(version=1, message_id=MailboxId(1), at=at(1), changes=[("A", None, "b")])
-    reads = MemoryReads([flight("F1"), flight("F2")], {"F1": [change]}, [message(), pending()])
+    record = ReferenceView(
+        type="ARPT",
+        key="PEK",
+        record={"CODE": "PEK"},
+        last_message_id=MailboxId(3),
+        updated_at=at(1),
+    )
+    reads = MemoryReads(
+        [flight("F1"), flight("F2")],
+        {"F1": [change]},
+        [message(), pending()],
+        stored_records=[record],
+    )
     web = client(reads=reads, health=ILL)
     asked = [
         ("/all/flights?limit=1", "/all/flights"),
@@ -183,6 +195,9 @@ def test_real_answers_are_what_the_document_says() -> None:
         ("/messages/17", "/messages/{message_id}"),
         ("/messages/18", "/messages/{message_id}"),
         ("/messages/19", "/messages/{message_id}"),
+        ("/reference/ARPT", "/reference/{type_}"),
+        ("/reference/NONE", "/reference/{type_}"),
+        ("/reference/ARPT?limit=0", "/reference/{type_}"),
         ("/health/live", "/health/live"),
         ("/health/ready", "/health/ready"),
         ("/metrics", "/metrics"),

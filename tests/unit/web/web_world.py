@@ -1,6 +1,6 @@
 """A small world for the HTTP interface: flights, messages and an entry in memory."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 from msgexchange.flight.events import EventType, Target
 from msgexchange.flight.past import PastFlight
+from msgexchange.flight.reference import Record, RecordKey
 from msgexchange.flight.state import FlightState, FlightStatus
 from msgexchange.ids import EventId, Fence, Flid, Identity, MailboxId
 from msgexchange.lifecycle.gap import Gap
@@ -21,6 +22,7 @@ from msgexchange.ports import (
     LeaseView,
     MessageView,
     MetaColumns,
+    ReferenceView,
     StoreCounts,
 )
 from msgexchange.web import WebDeps, create_app
@@ -117,6 +119,7 @@ class MemoryReads:
     versions: Mapping[str, Sequence[ChangeView]] = field(default_factory=dict)
     views: Sequence[MessageView] = ()
     failure: Exception | None = None
+    stored_records: Sequence[ReferenceView] = ()
 
     def _answer(self) -> None:
         if self.failure is not None:
@@ -151,6 +154,17 @@ class MemoryReads:
     def message(self, message_id: MailboxId) -> MessageView | None:
         self._answer()
         return next((view for view in self.views if view.message_id == message_id), None)
+
+    def references(self, type_: str, *, after: str | None, limit: int) -> Sequence[ReferenceView]:
+        self._answer()
+        found = [one for one in self.stored_records if one.type == type_]
+        return [one for one in found if after is None or one.key > after][:limit]
+
+    def records(self, keys: Iterable[RecordKey]) -> Mapping[RecordKey, Record]:
+        self._answer()
+        wanted = set(keys)
+        stored = {(one.type, one.key): one.record for one in self.stored_records}
+        return {key: record for key, record in stored.items() if key in wanted}
 
     def head(self) -> InboxEntry | None:
         raise AssertionError("not asked for by any call")
@@ -208,6 +222,7 @@ def deps(
         metrics=registry,
         timezone="Asia/Shanghai",
         topics={Target.MSG: "msg", Target.SCHD: "schd"},
+        reference_types=frozenset({"ARPT", "GATS"}),
         send_token=send_token,
         body_bytes_max=BODY_MAX,
         now=lambda: T0,
