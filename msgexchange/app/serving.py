@@ -13,6 +13,7 @@ from msgexchange.app.candidacy import Candidacy
 from msgexchange.app.duties import open_history
 from msgexchange.app.health import HealthWatch
 from msgexchange.app.steps import Steps
+from msgexchange.app.traces import open_export, tracing
 from msgexchange.clock import AnchoredClock, SystemClock
 from msgexchange.config import ConfigError, Problem, Profile, Settings
 from msgexchange.config.runtime import LogFormat
@@ -55,6 +56,8 @@ class Serving:
         self.registry.register(
             StoreGauges(self.adapters.store.reads.counts, mailbox.newest_id, self.clock)
         )
+        self._export = open_export(settings, os.environ, instance=self.owner)
+        self._tracing = tracing(settings, self._export, self.clock)
         self._started = False
         self._waits_for: PortError | None = Unavailable(Dependency.STORE, "it was not asked yet")
         self._told_to_wait = False
@@ -93,6 +96,7 @@ class Serving:
             telemetry=self.journal,
             wake_inbox=lambda: self.candidacy.ring("inbox"),
             waits_for=lambda: self._waits_for,
+            tracing=self._tracing,
         )
         self._server: RunningServer | None = None
 
@@ -158,6 +162,7 @@ class Serving:
             ring=self.candidacy.ring,
             green_at_s=lambda dependency: self.candidacy.probes[dependency].green_at_s,
             batch_max=self._batch_max,
+            tracing=self._tracing,
         )
 
     def _at_start(self, check: Check) -> Check:
@@ -220,6 +225,8 @@ class Serving:
             self._server.stop()
             self._address_files.remove()
         self.adapters.close()
+        if self._export is not None:
+            self._export.close()
         self._stop_logging()
         return ended
 

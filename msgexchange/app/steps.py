@@ -43,6 +43,7 @@ from msgexchange.ports import (
     Telemetry,
     TransactionProducer,
 )
+from msgexchange.ports.tracing import UNTRACED, Tracing
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,7 @@ class Steps:
         ring: Callable[..., None],
         green_at_s: Callable[[Dependency], float],
         batch_max: int | None = None,
+        tracing: Tracing = UNTRACED,
     ) -> None:
         """``batch_max``: messages of one commit at most, None for as many as is good."""
         self._settings = settings
@@ -79,6 +81,7 @@ class Steps:
         self._adapters = adapters
         self._clock = clock
         self._telemetry = telemetry
+        self._tracing = tracing
         self._fence = fence
         self._right = right
         self._info = info
@@ -125,6 +128,7 @@ class Steps:
                     scan=self._scan_policy(),
                 ),
                 telemetry=self._telemetry,
+                tracing=self._tracing,
                 wake_pump=partial(self._ring, "pump"),
             ),
             close=(lambda: None) if probe is None else probe.close,
@@ -161,6 +165,7 @@ class Steps:
             rules=self._pump_rules(),
             bounds=bounds,
             telemetry=self._telemetry,
+            tracing=self._tracing,
             marks=settings.profile is not Profile.SHADOW,
             wake_delivery=partial(self._ring, "dispatcher-msg"),
             way_making=way_making(settings, self._adapters.store),
@@ -230,6 +235,7 @@ class Steps:
                 rules=self._delivery_rules(DeliveryRules().window_max),
                 idle_poll=self._settings.pipeline.poll_interval,
                 telemetry=self._telemetry,
+                tracing=self._tracing,
             ),
             close=producer.close,
         )
@@ -250,6 +256,7 @@ class Steps:
                 flush_period=self._settings.schd.flush_period,
                 new_flush_id=self._flush_id,
                 telemetry=self._telemetry,
+                tracing=self._tracing,
             ),
             close=producer.close,
         )
@@ -267,6 +274,7 @@ class Steps:
                 rules=self._delivery_rules(DeliveryRules().window_max),
                 idle_poll=self._settings.pipeline.poll_interval,
                 telemetry=self._telemetry,
+                tracing=self._tracing,
             ),
             close=producer.close,
         )
@@ -284,6 +292,7 @@ class Steps:
                 flush_period=self._settings.schd.flush_period,
                 new_flush_id=self._flush_id,
                 telemetry=self._telemetry,
+                tracing=self._tracing,
             ),
             close=producer.close,
         )

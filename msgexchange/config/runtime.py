@@ -104,3 +104,10 @@ class Telemetry(Section):
         le=10_000.0,
         description="sampled traces; 0 only what fails or is slow",
     )
+    slow_after: Duration = Field(
+        default=_S, ge=_S / 100, le=10 * _MIN, description="attempts that take longer are traced"
+    )
+    otlp_endpoint: Annotated[str, Field(pattern=r"^https?://\S+$")] | None = Field(
+        default=None,
+        description="where traces go (OTLP/HTTP); without it OTEL_EXPORTER_OTLP_* decides",
+    )

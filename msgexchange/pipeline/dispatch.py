@@ -25,6 +25,7 @@ from msgexchange.ports import (
     Telemetry,
     Unavailable,
 )
+from msgexchange.ports.tracing import UNTRACED, Tracing
 
 
 class Dispatch:
@@ -42,6 +43,7 @@ class Dispatch:
         rules: DeliveryRules,
         idle_poll: timedelta,
         telemetry: Telemetry,
+        tracing: Tracing = UNTRACED,
     ) -> None:
         self._target = target
         self._store = store
@@ -52,6 +54,7 @@ class Dispatch:
         self._rules = rules
         self._idle_poll_s = idle_poll.total_seconds()
         self._telemetry = telemetry
+        self._tracing = tracing
 
     def step(self) -> PauseS:
         now = self._clock.now()
@@ -68,7 +71,9 @@ class Dispatch:
 
     def _dispatch(self, window: Sequence[OutboxEntry]) -> None:
         self._store.check_fence(self._fence)
-        answers = send(self._producer, window, generation=self._generation, rules=self._rules)
+        told = self._tracing.delivering("outbox.window", self._target, window)
+        answers = send(self._producer, told.entries, generation=self._generation, rules=self._rules)
+        told.ended(error=undelivered(answers))
         sent: dict[EventId, Acknowledged] = {}
         acked = acknowledged(answers)
         for entry in window:

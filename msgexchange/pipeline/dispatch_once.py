@@ -10,7 +10,15 @@ from msgexchange.pipeline.delivery import DeliveryRules, failure_of, refusal_of,
 from msgexchange.pipeline.publishing import Publishing
 from msgexchange.pipeline.records import record_of
 from msgexchange.pipeline.step import NOW, PauseS
-from msgexchange.ports import OutboxEntry, OutboxStore, RecordRefused, Telemetry, WindowRefused
+from msgexchange.ports import (
+    OutboxEntry,
+    OutboxStore,
+    PortError,
+    RecordRefused,
+    Telemetry,
+    WindowRefused,
+)
+from msgexchange.ports.tracing import UNTRACED, Tracing
 
 
 class DispatchOnce:
@@ -28,6 +36,7 @@ class DispatchOnce:
         rules: DeliveryRules,
         idle_poll: timedelta,
         telemetry: Telemetry,
+        tracing: Tracing = UNTRACED,
     ) -> None:
         self._target = target
         self._store = store
@@ -38,6 +47,7 @@ class DispatchOnce:
         self._rules = rules
         self._idle_poll_s = idle_poll.total_seconds()
         self._telemetry = telemetry
+        self._tracing = tracing
         self._singly_up_to: EventId | None = None
         """After a refused window each of its events goes alone: the broker names no culprit."""
 
@@ -71,16 +81,22 @@ class DispatchOnce:
         if refusal is not None:
             self._charge(head, refusal)
             return
+        told = self._tracing.delivering("outbox.window", self._target, window)
         try:
             sent = self._publishing.publish(
-                window, [record_of(entry, self._generation) for entry in window]
+                window, [record_of(entry, self._generation) for entry in told.entries]
             )
         except WindowRefused as refused:
+            told.ended(error=str(refused))
             if len(window) == 1:
                 self._charge(head, RecordRefused(str(refused)))
             else:
                 self._singly_up_to = window[-1].event_id
             return
+        except PortError as failure:
+            told.ended(error=str(failure))
+            raise
+        told.ended()
         self._store.mark_sent(self._fence, sent, now=self._clock.now())
         self._publishing.marked()
         self._telemetry.count("events_sent", len(sent), target=self._target.value)

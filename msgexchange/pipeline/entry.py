@@ -6,6 +6,7 @@ from msgexchange.clock import Clock
 from msgexchange.ids import MailboxId
 from msgexchange.lifecycle.watermark import MailboxRow
 from msgexchange.ports import IntakeStore, Mailbox, PortError, Telemetry
+from msgexchange.ports.tracing import UNTRACED, Tracing
 
 
 class Entry:
@@ -20,6 +21,7 @@ class Entry:
         telemetry: Telemetry,
         wake_inbox: Callable[[], None],
         waits_for: Callable[[], PortError | None] = lambda: None,
+        tracing: Tracing = UNTRACED,
     ) -> None:
         """``waits_for`` tells what this process has to wait for before it can begin at all."""
         self._mailbox = mailbox
@@ -28,6 +30,7 @@ class Entry:
         self._telemetry = telemetry
         self._wake_inbox = wake_inbox
         self._waits_for = waits_for
+        self._tracing = tracing
 
     def receive(self, text: str, traceparent: str | None) -> MailboxId:
         """The row's id once its insert is committed, whatever the enqueue did.
@@ -38,13 +41,16 @@ class Entry:
         if outage is not None:
             # Before the first W is known a row may be among those a first start passes by.
             raise outage
+        since = self._clock.now()
         message_id = self._mailbox.insert(text)
+        entered = self._tracing.entered(traceparent)
         row = MailboxRow(message_id, len(text.encode()))
         try:
             with self._store.transaction(None) as transaction:
-                transaction.enqueue(row, now=self._clock.now(), traceparent=traceparent)
+                transaction.enqueue(row, now=self._clock.now(), traceparent=entered.traceparent)
         except PortError as failure:
             # The row is in the mailbox: the scan finds it. The caller has its answer already.
             self._telemetry.log("entry.enqueue-failed", message_id=message_id, reason=str(failure))
+        self._tracing.received(entered, message_id, since=since)
         self._wake_inbox()
         return message_id

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from msgexchange.clock import Clock
+from msgexchange.flight.events import Target
 from msgexchange.ids import Fence
 from msgexchange.pipeline.delivery import DeliveryRules, failure_of, refusal_of
 from msgexchange.pipeline.publishing import Publishing
@@ -16,11 +17,13 @@ from msgexchange.pipeline.step import NOW, PauseS
 from msgexchange.ports import (
     Flush,
     OutboxEntry,
+    PortError,
     RecordRefused,
     SchdStore,
     Telemetry,
     WindowRefused,
 )
+from msgexchange.ports.tracing import UNTRACED, Tracing
 
 
 class FlushOnce:
@@ -38,6 +41,7 @@ class FlushOnce:
         flush_period: timedelta,
         new_flush_id: Callable[[], str],
         telemetry: Telemetry,
+        tracing: Tracing = UNTRACED,
     ) -> None:
         self._store = store
         self._publishing = publishing
@@ -48,6 +52,7 @@ class FlushOnce:
         self._period_s = flush_period.total_seconds()
         self._new_flush_id = new_flush_id
         self._telemetry = telemetry
+        self._tracing = tracing
         self._singles = 0
         """After a refused flush so many go out one flight at a time: nobody names the culprit."""
 
@@ -84,18 +89,24 @@ class FlushOnce:
         return fitting
 
     def _send(self, flush: Flush) -> None:
+        told = self._tracing.delivering("schd.flush", Target.SCHD, flush.winners)
         try:
             sent = self._publishing.publish(
                 flush.winners,
-                [record_of(entry, self._generation) for entry in flush.winners],
+                [record_of(entry, self._generation) for entry in told.entries],
                 flush.flush_id,
             )
         except WindowRefused as refused:
+            told.ended(error=str(refused))
             if len(flush.winners) == 1:
                 self._charge(flush.winners[0], RecordRefused(str(refused)))
             else:
                 self._singles = len(flush.winners)
             return
+        except PortError as failure:
+            told.ended(error=str(failure))
+            raise
+        told.ended()
         self._store.end_flush(self._fence, flush, sent, now=self._clock.now())
         self._publishing.marked()
         self._telemetry.count("events_sent", len(sent), target="KAFKA:schd")

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TypeAlias
 
 from msgexchange.flight.messages import Decoded, Deletion, Message, Operation, Plan
@@ -39,6 +40,8 @@ class Incoming:
     identity: Identity | None = None
     taken_over_from: MailboxId | None = None
     note: str | None = None
+    decoded: tuple[datetime, datetime] | None = None
+    """When decoding began and ended."""
 
     @property
     def message(self) -> Message | None:
@@ -74,17 +77,20 @@ class Incoming:
         return hashlib.blake2b(self.text.encode(errors="replace"), digest_size=16).hexdigest()
 
 
-def judge(entry: InboxEntry, text: Text | Broken, decode: Decode) -> Incoming:
+def judge(
+    entry: InboxEntry, text: Text | Broken, decode: Decode, *, now: Callable[[], datetime]
+) -> Incoming:
     """Decode one raw text; whatever decoding raises is held against the message alone."""
     if isinstance(text, TextMissing | Broken):
         return Incoming(entry=entry, text=None, judged=text)
+    began_at = now()
     try:
         judged: Decoded | Broken = decode(text)
     except MemoryError:
         raise
     except Exception as failure:  # noqa: BLE001 - charged to the message that causes it (spec 3.3)
         judged = Broken(f"decoding failed: {type(failure).__name__}: {failure}")
-    return Incoming(entry=entry, text=text, judged=judged)
+    return Incoming(entry=entry, text=text, judged=judged, decoded=(began_at, now()))
 
 
 def within(incoming: Iterable[Incoming], flights_max: int) -> list[Incoming]:

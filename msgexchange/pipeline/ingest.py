@@ -21,6 +21,7 @@ from msgexchange.ports import (
     Mailbox,
     Telemetry,
 )
+from msgexchange.ports.tracing import UNTRACED, Tracing
 
 SIGHT_IDS = 50_000
 """How many rows above W are seen while a gap is open, so that many gaps age together."""
@@ -58,6 +59,7 @@ class Ingest:
         rules: IngestRules,
         telemetry: Telemetry,
         wake_pump: Callable[[], None],
+        tracing: Tracing = UNTRACED,
     ) -> None:
         self._store = store
         self._gaps = gaps
@@ -67,6 +69,7 @@ class Ingest:
         self._rules = rules
         self._telemetry = telemetry
         self._wake_pump = wake_pump
+        self._tracing = tracing
         self._guard = IdGuard(mailbox, gaps, clock)
         self._time = MailboxTime(clock)
         self._evidence = GapEvidence(probe, policy=rules.scan, clock=clock, telemetry=telemetry)
@@ -173,7 +176,7 @@ class Ingest:
             held = transaction.state()
             if held.watermark != watermark or held.halted is not None:
                 return False
-            inserted = transaction.apply(plan, now=self._clock.now())
+            inserted = transaction.apply(plan, now=self._clock.now(), origin=self._tracing.origin)
         if plan.watermark > watermark:
             self._wake_pump()
         self._telemetry.count("inbox_enqueued", inserted)

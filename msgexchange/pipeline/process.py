@@ -18,6 +18,7 @@ from msgexchange.pipeline.fold import Fold, PumpRules, View
 from msgexchange.pipeline.incoming import Broken, Crashed, Decode, Incoming, judge, within
 from msgexchange.pipeline.leaving import Unwritten, WayMaking
 from msgexchange.pipeline.step import NOW, PauseS
+from msgexchange.pipeline.traced import attempted, failure_fields, in_context
 from msgexchange.ports import (
     Batch,
     Dependency,
@@ -37,6 +38,7 @@ from msgexchange.ports import (
     TextMissing,
     Unavailable,
 )
+from msgexchange.ports.tracing import UNTRACED, Tracing
 
 DUPLICATES_RUN_ALERT = 20
 """A run of so many duplicates is told: SEQN may have restarted (spec 3.4)."""
@@ -72,6 +74,7 @@ class Pump:
         wake_delivery: Callable[[], None],
         way_making: WayMaking | None = None,
         green_at_s: Callable[[Dependency], float] = lambda _dependency: float("-inf"),
+        tracing: Tracing = UNTRACED,
     ) -> None:
         self._store = store
         self._mailbox = mailbox
@@ -81,6 +84,7 @@ class Pump:
         self._rules = rules
         self._bounds = bounds
         self._telemetry = telemetry
+        self._tracing = tracing
         self._marks = marks
         self._wake_delivery = wake_delivery
         self._way = way_making or WayMaking(history=None)
@@ -178,6 +182,7 @@ class Pump:
                     self._after_outage(entry),
                     texts.get(entry.message_id, _missing(entry)),
                     self._decode,
+                    now=self._clock.now,
                 )
                 for entry in entries
             ),
@@ -235,19 +240,26 @@ class Pump:
             transaction.confirm_heads([one.entry for one in incoming])
             view = self._view(transaction, incoming)
             fold = Fold(view, self._rules, now=now, started_at=started_at)
+            decided_at = [self._clock.now()]
             for one in incoming:
                 if not self._take(fold, one):
                     break
+                decided_at.append(self._clock.now())
             self._way.confirm(fold.leaving)
             batch = replace(
                 self._with_intents(fold.batch()),
                 marked=marked,
                 closes_attempt=self._careful.on,
             )
+            working = self._tracing.working(
+                attempted(incoming, batch.messages, decided_at), started_at=started_at
+            )
+            batch = in_context(batch, working.contexts)
             transaction.commit_batch(batch, now=now, codec_version=self._rules.codec_version)
         self._way.gone()
         for id_ in marked:
             self._marked.pop(id_, None)
+        working.committed()
         self._after_commit(batch, fold.snapshots, fold.alerts)
         for one, result in zip(incoming, batch.messages, strict=False):
             self._report(one, result, now)
@@ -379,15 +391,7 @@ class Pump:
             latency_s = (now - one.entry.received_at).total_seconds()
             self._telemetry.observe("message_latency_seconds", latency_s)
         if result.state in (MessageState.FAILED, MessageState.DEAD):
-            self._telemetry.log(
-                "message.failed",
-                message_id=result.message_id,
-                state=result.state.value,
-                error_class=result.error_class,
-                attempts=result.attempts,
-                next_attempt_at=result.next_attempt_at,
-                error=result.error,
-            )
+            self._telemetry.log("message.failed", **failure_fields(one, result))
 
 
 def _missing(entry: InboxEntry) -> TextMissing:

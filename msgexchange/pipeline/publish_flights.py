@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from msgexchange.clock import Clock
+from msgexchange.flight.events import Target
 from msgexchange.ids import Fence
 from msgexchange.pipeline.delivery import (
     DeliveryRules,
@@ -21,6 +22,7 @@ from msgexchange.ports import (
     Telemetry,
     Unavailable,
 )
+from msgexchange.ports.tracing import UNTRACED, Tracing
 
 
 class SchdFlush:
@@ -38,6 +40,7 @@ class SchdFlush:
         flush_period: timedelta,
         new_flush_id: Callable[[], str],
         telemetry: Telemetry,
+        tracing: Tracing = UNTRACED,
     ) -> None:
         self._store = store
         self._producer = producer
@@ -48,6 +51,7 @@ class SchdFlush:
         self._period_s = flush_period.total_seconds()
         self._new_flush_id = new_flush_id
         self._telemetry = telemetry
+        self._tracing = tracing
 
     def step(self) -> PauseS:
         flush = self._store.begin_flush(
@@ -59,9 +63,9 @@ class SchdFlush:
         )
         if not flush.winners:
             return self._period_s
-        answers = send(
-            self._producer, flush.winners, generation=self._generation, rules=self._rules
-        )
+        told = self._tracing.delivering("schd.flush", Target.SCHD, flush.winners)
+        answers = send(self._producer, told.entries, generation=self._generation, rules=self._rules)
+        told.ended(error=undelivered(answers))
         sent = acknowledged(answers)
         now = self._clock.now()
         self._store.end_flush(self._fence, flush, sent, now=now)

@@ -1,6 +1,6 @@
 """Own store: watermark, gap ledger, new inbox rows (spec 3.2)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,8 +30,17 @@ class IntakeTransaction(Protocol):
 
     def state(self) -> IntakeState: ...
 
-    def apply(self, plan: ScanPlan, *, now: datetime) -> int:
-        """Insert the missing inbox rows as PENDING, rewrite the ledger, move W; rows inserted."""
+    def apply(
+        self,
+        plan: ScanPlan,
+        *,
+        now: datetime,
+        origin: Callable[[], str | None] = lambda: None,
+    ) -> int:
+        """``origin`` makes each row's ``traceparent``.
+
+        Insert the missing inbox rows as PENDING, rewrite the ledger, move W; rows inserted.
+        """
         ...
 
     def enqueue(self, row: MailboxRow, *, now: datetime, traceparent: str | None) -> bool:

@@ -153,9 +153,15 @@ class _Transaction:
     def state(self) -> IntakeState:
         return _state(self._connection, self._cursor)
 
-    def apply(self, plan: ScanPlan, *, now: datetime) -> int:
+    def apply(
+        self,
+        plan: ScanPlan,
+        *,
+        now: datetime,
+        origin: Callable[[], str | None] = lambda: None,
+    ) -> int:
         new = self._unknown([row.message_id for row in plan.enqueue])
-        rows = [pending(row, now, None) for row in plan.enqueue if row.message_id in new]
+        rows = [pending(row, now, origin()) for row in plan.enqueue if row.message_id in new]
         self._run.insert_messages(self._connection, rows)
         removed = [{"lo": lo, "step": 1} for lo in plan.removed]
         written = [gap_row(gap) for gap in plan.written]

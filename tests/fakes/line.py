@@ -23,6 +23,7 @@ from msgexchange.pipeline.ingest import Ingest, IngestRules
 from msgexchange.pipeline.leaving import WayMaking
 from msgexchange.pipeline.process import Pump, PumpBounds
 from msgexchange.ports import HistoryStore, MessageView
+from msgexchange.ports.tracing import UNTRACED, Tracing
 from msgexchange.store.sql_store import SqlStore
 
 CATALOGUE = default_catalogue()
@@ -57,10 +58,12 @@ class Line:
     told: Told = field(default_factory=Told)
     sweep: SweepPolicy | None = None
     history: HistoryStore | None = None
+    tracing: Tracing = UNTRACED
 
     def __post_init__(self) -> None:
         fence = self.store.leader.take_lease("test", timedelta(hours=1))
         assert fence is not None
+        self.fence = fence
         self.store.intake.begin_after(0, by="test", now=T0)
         self.ingest = Ingest(
             store=self.store.intake,
@@ -72,6 +75,7 @@ class Line:
             rules=IngestRules(),
             telemetry=self.told,
             wake_pump=lambda: None,
+            tracing=self.tracing,
         )
         self.pump = Pump(
             store=self.store.pump,
@@ -93,6 +97,7 @@ class Line:
             marks=True,
             wake_delivery=lambda: None,
             way_making=WayMaking(self.history),
+            tracing=self.tracing,
         )
         # An idle turn: from here on heads share a commit.
         self.pump.step()

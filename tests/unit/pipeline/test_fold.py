@@ -38,7 +38,10 @@ def rules(
 
 def incoming(id_: int, text: str | TextMissing, attempts: int = 0) -> Incoming:
     return judge(
-        entry(id_, attempts=attempts), text, lambda raw: decode(raw, CATALOGUE, Limits(), ZONE)
+        entry(id_, attempts=attempts),
+        text,
+        lambda raw: decode(raw, CATALOGUE, Limits(), ZONE),
+        now=lambda: T0,
     )
 
 
