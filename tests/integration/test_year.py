@@ -199,9 +199,9 @@ def test_what_is_worked_with_does_not_grow_with_the_days(
     assert set(counts) == {MessageState.SUCCEEDED}
     # Once the longest time to keep is over, nothing is left to grow.
     settled, last = seen[4 if IS_YEAR else 2], seen[-1]
-    for name, rows in last[0].items():
+    for name, amount in last[0].items():
         if name not in GROWS:
-            assert rows <= settled[0][name] * 1.1 + 20, name
+            assert amount <= settled[0][name] * 1.1 + 20, name
             assert last[1][name] <= settled[1][name] * 1.5 + 1, name
     assert site.line.told.alerts == []
     # Whoever left is found in history, at the version its deletion or its leaving gave it.
