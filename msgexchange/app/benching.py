@@ -1,7 +1,7 @@
 """``bench``: the composition as the measurements drive it."""
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -130,9 +130,16 @@ class _Product:
 
     @contextmanager
     def running(
-        self, site: Site, *, batch_max: int | None = None, works: bool = True
+        self,
+        site: Site,
+        *,
+        batch_max: int | None = None,
+        works: bool = True,
+        keeps_house: bool = False,
     ) -> Iterator[_Running]:
-        serving = Serving(self._settings(site), log=self._log, batch_max=batch_max)
+        history = {"MSGEXCHANGE_HISTORY__STORE": "table"} if keeps_house else {}
+        settings = self._settings(site, history)
+        serving = Serving(settings, log=self._log, batch_max=batch_max)
         try:
             if works:
                 serving.start_pipeline()
@@ -161,8 +168,9 @@ class _Product:
             for violation in found
         ]
 
-    def _settings(self, site: Site) -> Settings:
-        return load(None, dict(site.environment), None, self._folder / site.topics)
+    def _settings(self, site: Site, more: Mapping[str, str] | None = None) -> Settings:
+        environ = {**site.environment, **(more or {})}
+        return load(None, environ, None, self._folder / site.topics)
 
 
 def _steps(settings: Settings, adapters: Adapters, clock: SystemClock, fence: Fence) -> Steps:

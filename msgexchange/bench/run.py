@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgexchange.bench.figures import Figure
 from msgexchange.bench.flushing import flush
+from msgexchange.bench.housekeeping import STANDING, housekeeping
 from msgexchange.bench.planning import Plans
 from msgexchange.bench.site import Product, Sites
 from msgexchange.bench.sustained import BATCHED, SINGLE, sustained
@@ -39,11 +40,17 @@ class Size:
     flush_flights: int
     flush_backlog: int
     flush_rounds: int
+    aged_flights: int
+    aged_messages: int
+    paced: int
+    paced_rounds: int
 
     @property
     def parts(self) -> int:
         """How often ``measure`` tells that a part is done."""
-        return 4 * self.rounds + 4 * self.plan_rounds + 2 * self.flush_rounds
+        return (
+            4 * self.rounds + 4 * self.plan_rounds + 2 * self.flush_rounds + 2 * self.paced_rounds
+        )
 
 
 SHORT = Size(
@@ -56,6 +63,10 @@ SHORT = Size(
     flush_flights=5_000,
     flush_backlog=100_000,
     flush_rounds=2,
+    aged_flights=1_000,
+    aged_messages=10_000,
+    paced=500,
+    paced_rounds=1,
 )
 FULL = Size(
     rounds=7,
@@ -67,6 +78,10 @@ FULL = Size(
     flush_flights=5_000,
     flush_backlog=100_000,
     flush_rounds=5,
+    aged_flights=5_000,
+    aged_messages=50_000,
+    paced=3_000,
+    paced_rounds=3,
 )
 TINY = Size(
     rounds=1,
@@ -78,6 +93,10 @@ TINY = Size(
     flush_flights=20,
     flush_backlog=100,
     flush_rounds=1,
+    aged_flights=STANDING + 10,
+    aged_messages=2 * STANDING,
+    paced=20,
+    paced_rounds=1,
 )
 """Shows that everything is measured and checked; its figures mean nothing."""
 
@@ -134,7 +153,16 @@ def measure(
         rounds=size.flush_rounds,
         tell=lambda: tell("schd flush"),
     )
-    return Measured([batched, singles, *plans.figures(), flushes], machine, LEFT_OUT)
+    keeping = housekeeping(
+        product,
+        sites,
+        flights=size.aged_flights,
+        messages=size.aged_messages,
+        paced=size.paced,
+        rounds=size.paced_rounds,
+        tell=lambda: tell("daily jobs"),
+    )
+    return Measured([batched, singles, *plans.figures(), flushes, keeping], machine, LEFT_OUT)
 
 
 def _machine(folder: Path) -> Mapping[str, str]:

@@ -128,9 +128,14 @@ class Product(Protocol):
     def line(self, site: Site) -> AbstractContextManager[Line]: ...
 
     def running(
-        self, site: Site, *, batch_max: int | None = None, works: bool = True
+        self,
+        site: Site,
+        *,
+        batch_max: int | None = None,
+        works: bool = True,
+        keeps_house: bool = False,
     ) -> AbstractContextManager[Running]:
-        """``works`` False: only HTTP, no pipeline."""
+        """``works`` False: only HTTP, no pipeline. ``keeps_house``: past flights go to history."""
         ...
 
     def violations(self, site: Site) -> Sequence[str]:

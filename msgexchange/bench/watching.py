@@ -46,13 +46,13 @@ def wait_through(site: Site, last_id: int) -> float:
             _wait(marked, f"message {last_id} is not marked")
     finally:
         mailbox.close()
-    _wait_for_store(site, _ALL_OUT, "events wait")
+    wait_for_store(site, _ALL_OUT, "events wait")
     return CLOCK.monotonic()
 
 
 def all_quiet(site: Site) -> None:
     """Wait until both topics have everything and every mark is confirmed."""
-    _wait_for_store(site, _ALL_QUIET, "events or marks wait")
+    wait_for_store(site, _ALL_QUIET, "events or marks wait")
 
 
 def topic_contents(bootstrap: str, topic: str) -> list[StoredRecord]:
@@ -64,7 +64,8 @@ def topic_contents(bootstrap: str, topic: str) -> list[StoredRecord]:
         reader.close()
 
 
-def _wait_for_store(site: Site, question: LiteralString, what: str) -> None:
+def wait_for_store(site: Site, question: LiteralString, what: str) -> None:
+    """Until the question, one boolean, is answered with yes; else ``what`` is told."""
     with psycopg.connect(dsn(site.store), autocommit=True) as connection:
 
         def answer() -> bool:
