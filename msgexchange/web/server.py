@@ -40,16 +40,21 @@ class RunningServer:
         # number that already means another file.
         self._in_loop(lambda: wasyncore.dispatcher.close(self._server))
         self._server.task_dispatcher.shutdown(timeout=timeout_s)
-        self._in_loop(self._close_connections)
+        self._in_loop(self._end)
         self._loop.join(timeout_s)
+        # The pipe outlives everybody who may still write to it: its number, once closed, could
+        # already mean another file.
+        if not self._loop.is_alive() and not self._server.task_dispatcher.threads:
+            self._server.trigger.close()
 
     def _in_loop(self, step: Callable[[], None]) -> None:
         self._server.trigger.pull_trigger(step)
 
-    def _close_connections(self) -> None:
+    def _end(self) -> None:
+        """Close all connections and leave the loop nothing to watch, which ends it."""
         for channel in list(self._server.active_channels.values()):
             channel.handle_close()
-        self._server.trigger.close()
+        self._server.trigger.del_channel()
 
 
 def start(

@@ -147,3 +147,19 @@ def test_a_stopped_server_has_given_its_port_back(server: RunningServer) -> None
         server.stop()
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port_of(server)), timeout=5)
+
+
+def test_a_loop_that_ends_before_its_last_wake_up_does_not_break_the_stop(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trigger = server._server.trigger
+    wake = trigger._physical_pull
+
+    def woken_by_another_first() -> None:
+        wake()
+        server._loop.join(0.2)
+        wake()
+
+    monkeypatch.setattr(trigger, "_physical_pull", woken_by_another_first)
+    server.stop()
+    assert not server._loop.is_alive()
