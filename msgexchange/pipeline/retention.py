@@ -14,12 +14,19 @@ class Retention:
     """A ``Duty`` for one kind of rows."""
 
     def __init__(
-        self, kept: Kept, *, keep_for: timedelta, store: RetentionStore, fence: Fence
+        self,
+        kept: Kept,
+        *,
+        keep_for: timedelta,
+        store: RetentionStore,
+        fence: Fence,
+        rows_max: int = ROWS_MAX,
     ) -> None:
         self._kept = kept
         self._keep_for = keep_for
         self._store = store
         self._fence = fence
+        self._rows_max = rows_max
 
     def slices(self, *, now: datetime) -> Slices:
         """From the oldest."""
@@ -27,7 +34,7 @@ class Retention:
         dropped = after = 0
         while True:
             slice_ = self._store.drop(
-                self._fence, self._kept, older_than=older_than, after=after, limit=ROWS_MAX
+                self._fence, self._kept, older_than=older_than, after=after, limit=self._rows_max
             )
             dropped += slice_.done
             if slice_.reached is None:

@@ -1,4 +1,4 @@
-"""Killed at any point of a sweep or of archiving, a process loses nothing and doubles nothing.
+"""Killed at any point of a daily job, a process loses nothing and doubles nothing.
 
 MSGEXCHANGE_SOAK=20 kills so often at each point.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import select
-from store_builders import T0, commit, flight, lead, new, receive, result
+from store_builders import T0, change, commit, flight, lead, new, receive, result
 
 from msgexchange.codec.catalogue_file import default_catalogue
 from msgexchange.flight.state import FlightStatus
@@ -23,12 +23,14 @@ from msgexchange.lifecycle.states import ErrorClass, MessageState
 from msgexchange.ports import Batch, MarkOutcome
 from msgexchange.store.engine import open_engine
 from msgexchange.store.sql_store import SqlStore
-from msgexchange.store.tables import msg_event, proc_state, proc_state_hst
+from msgexchange.store.tables import flight_change, msg_event, proc_state, proc_state_hst
 from servers import housekeeper
 
 TIMES = int(os.environ.get("MSGEXCHANGE_SOAK", "2"))
 KILLS = TIMES * len(housekeeper.POINTS)
 FLIGHTS, MESSAGES = 4 * KILLS, 6 * KILLS
+YOUNG = 100_000
+"""Ids from here on changed a flight just now: these changes are kept."""
 OVER = {"ACTM": "03SEP261804", "FLNO": "CZ1"}
 
 
@@ -51,6 +53,10 @@ def fill(store: SqlStore) -> None:
         for id_ in range(1, MESSAGES + 1)
     ]
     commit(store, fence, Batch(messages=results, flights=[new(state) for state in states]))
+    old = [change("9999", id_, id_) for id_ in range(1, MESSAGES + 1)]
+    commit(store, fence, Batch(messages=(), changes=old))
+    young = [change("9999", YOUNG + n, YOUNG + n) for n in range(10)]
+    commit(store, fence, Batch(messages=(), changes=young), now=store.leader.database_now())
     marks = {MailboxId(id_): MarkOutcome.MARKED for id_ in range(1, MESSAGES + 1)}
     store.pump.record_marks(marks, now=T0)
 
@@ -99,10 +105,12 @@ def everything_is_in_its_place(store: SqlStore, history: HistoryFiles) -> None:
             (row.flid, row.event_type) for row in connection.execute(select(msg_event))
         )
         inbox = list(connection.execute(select(proc_state.c.msg_id)).scalars())
+        changed = list(connection.execute(select(flight_change.c.msg_id)).scalars())
         archived = list(connection.execute(select(proc_state_hst.c.msg_id)).scalars())
     announced = {
         (f"{n:04}", kind): 1 for n in range(FLIGHTS) if n % 4 for kind in ("NOTICE", "TOMBSTONE")
     }
     assert events == announced
+    assert sorted(changed) == [YOUNG + n for n in range(10)]
     assert sorted(inbox) == [id_ for id_ in range(1, MESSAGES + 1) if id_ % 7 == 0]
     assert sorted(inbox + archived) == list(range(1, MESSAGES + 1))

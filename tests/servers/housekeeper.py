@@ -1,9 +1,9 @@
-"""A process that sweeps and archives a store, and can be told to kill itself at a point.
+"""A process that keeps a store's house, and can be told to kill itself at a point.
 
     housekeeper.py STORE FOLDER POINT
 
-It ends itself with SIGKILL the first time it gets to ``POINT``; without one (``-``) it goes on
-until nothing is left to do.
+It does the job that ``POINT`` lies in and ends itself with SIGKILL the first time it gets there;
+without a point (``-``) it does every job until nothing is left to do.
 """
 
 import os
@@ -25,13 +25,18 @@ from msgexchange.ids import Fence
 from msgexchange.pipeline.archive import Archive, ArchiveRules
 from msgexchange.pipeline.daily import Slices
 from msgexchange.pipeline.history_sweep import HistorySweep, SweepRules
+from msgexchange.pipeline.retention import Retention
+from msgexchange.ports import Kept
 from msgexchange.store.engine import open_engine
 from msgexchange.store.sql_store import SqlStore
 
-POINTS = ("writing", "written", "removed", "committed", "archived")
+SWEEPING = ("writing", "written", "removed", "committed", "swept")
 """Before and after the write to history; before and after the commit that deletes; between two
-slices of the archive.
+slices.
 """
+POINTS = (*SWEEPING, "archived", "retained")
+"""The others: between two slices of the archive, and of retention."""
+ALL = "-"
 ZONE = "Asia/Shanghai"
 
 
@@ -109,8 +114,19 @@ def main(url: str, folder: str, point: str) -> int:
         fence=fence,
         rules=ArchiveRules(after=timedelta(0), messages_max=5),
     )
-    run(archive.slices(now=now), reached, "archived")
-    run(sweep.slices(now=now), reached, "slice")
+    retention = Retention(
+        Kept.CHANGES,
+        keep_for=timedelta(days=1),
+        store=store.retention,
+        fence=fence,
+        rows_max=2,
+    )
+    if point in {"archived", ALL}:
+        run(archive.slices(now=now), reached, "archived")
+    if point in {"retained", ALL}:
+        run(retention.slices(now=now), reached, "retained")
+    if point in {*SWEEPING, ALL}:
+        run(sweep.slices(now=now), reached, "swept")
     store.close()
     return 0
 
