@@ -29,10 +29,13 @@ _AGED: Sequence[LiteralString] = (
         "UPDATE flight_schd SET operation_day = current_date - 30, "
         "updated_at = updated_at - interval '30 days' WHERE flid > %(last)s"
     ),
-    "UPDATE proc_state SET finished_at = finished_at - interval '120 days'",
+    (
+        "UPDATE proc_state SET received_at = received_at - interval '120 days', "
+        "finished_at = finished_at - interval '120 days'"
+    ),
     "UPDATE flight_change SET changed_at = changed_at - interval '120 days'",
     "UPDATE msg_event_state SET sent_at = sent_at - interval '120 days'",
-    "DELETE FROM job_run",
+    "UPDATE job_run SET finished_at = NULL",
 )
 _ALL_DONE = "SELECT NOT EXISTS (SELECT 1 FROM job_run WHERE finished_at IS NULL)"
 

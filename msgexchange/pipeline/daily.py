@@ -12,7 +12,9 @@ from msgexchange.pipeline.step import PauseS
 from msgexchange.ports import HistoryFailed, JobStore, MessageFault, Telemetry
 
 BREATH_S: PauseS = 0.02
-"""Between slices, so that the pump gets the writer row in between."""
+"""Least pause between slices, so that the pump gets the writer row in between."""
+REST_PER_WORK = 3
+"""Pauses as long as so many times the slice took: most of the store's time stays the pump's."""
 LOOK_AGAIN_S_MAX = 3600.0
 """A clock that was set must not leave a job asleep for a day."""
 TRY_AGAIN_S = 600.0
@@ -66,6 +68,7 @@ class DailyJob:
             if self._run is None:
                 return pause_s
         run, self._run = self._run, None
+        began_s = self._clock.monotonic()
         try:
             next(run)
         except StopIteration as end:
@@ -76,7 +79,7 @@ class DailyJob:
             self._telemetry.alert("job-failed", f"{self._name}: {failure}")
             return TRY_AGAIN_S
         self._run = run
-        return BREATH_S
+        return max(BREATH_S, REST_PER_WORK * (self._clock.monotonic() - began_s))
 
     def _begin(self) -> PauseS:
         """Begin the run that is due, if one is; else say when to look again."""

@@ -26,7 +26,7 @@ class SweepRules:
     policy: SweepPolicy
     discards: bool = False
     timezone: str
-    flights_max: int = 100
+    flights_max: int = 25
     """Of one slice: a few milliseconds of the writer row."""
 
 

@@ -10,7 +10,14 @@ from fakes.manual_clock import ManualClock
 from fakes.steps import Told
 from msgexchange.ids import Fence
 from msgexchange.lifecycle.daily import Daily
-from msgexchange.pipeline.daily import TRY_AGAIN_S, DailyJob, Done, Slices
+from msgexchange.pipeline.daily import (
+    BREATH_S,
+    REST_PER_WORK,
+    TRY_AGAIN_S,
+    DailyJob,
+    Done,
+    Slices,
+)
 from msgexchange.ports import Dependency, HistoryFailed, JobRun, Unavailable
 
 HOUR_S = 3600.0
@@ -98,6 +105,22 @@ def test_a_run_is_begun_when_it_is_due_and_goes_in_slices() -> None:
     assert runs.run is not None
     assert (runs.run.day, runs.run.outcome) == (date(2026, 9, 3), "3 things done")
     assert runs.run.kept_since == KEPT
+
+
+def test_the_pause_between_slices_grows_with_what_a_slice_took() -> None:
+    clock = ManualClock(HOUR_S)
+
+    @dataclass
+    class SlowWork(Work):
+        def _slices(self) -> Slices:
+            for took_s in (0.0, 0.5):
+                clock.seconds += took_s
+                yield
+            return Done("2 things done")
+
+    daily = job(SlowWork(), Runs(), clock)
+    assert daily.step() == BREATH_S
+    assert daily.step() == pytest.approx(0.5 * REST_PER_WORK)
 
 
 def test_the_first_start_of_all_runs_for_the_day_before_when_today_is_not_due() -> None:
