@@ -45,8 +45,9 @@ def decode(text: str, catalogue: Catalogue, limits: Limits, zone: ZoneInfo) -> D
         return meta
     message_extras = Extras(reading, META)
     content = _judge(reading, root, meta, message_extras)
+    unknown = dict(message_extras.items())
     return Message(
-        meta=replace(meta, unknown=dict(message_extras.items())),
+        meta=replace(meta, unknown=unknown) if unknown else meta,
         content=content,
         unknown=reading.unknown,
         unreadable_times=reading.unreadable_times,
@@ -114,14 +115,6 @@ def _bodies(
     reading: Reading, root: Element, meta: Meta, message_extras: Extras
 ) -> Sequence[Element]:
     catalogue = reading.catalogue
-    envelope = catalogue.envelope
-    known_bodies = {
-        envelope.plan,
-        envelope.operation,
-        envelope.deletion,
-        *catalogue.references,
-        *catalogue.ignored,
-    }
     bodies = [child for child in root.children if child.name == meta.type]
     others = [child for child in root.children if child.name not in {meta.type, META}]
     if not bodies:
@@ -130,12 +123,21 @@ def _bodies(
             ROOT, f"the element {meta.type} that TYPE names is missing, there is {found}; send it"
         )
     for other in others:
-        if other.name in known_bodies:
+        if _is_body(catalogue, other.name):
             raise rejected(ROOT, f"holds {other.name} beside {meta.type}; send one type a message")
         message_extras.element(other, taken=reading.is_taken(other.name))
     if root.text:
         message_extras.attribute(ROOT, root.text)
     return bodies
+
+
+def _is_body(catalogue: Catalogue, name: str) -> bool:
+    envelope = catalogue.envelope
+    return (
+        name in {envelope.plan, envelope.operation, envelope.deletion}
+        or name in catalogue.references
+        or name in catalogue.ignored
+    )
 
 
 def _body(

@@ -1,5 +1,7 @@
 """The META block: who sent what, when (spec 1.1)."""
 
+from collections.abc import Sequence
+
 from msgexchange.codec.document import Element
 from msgexchange.codec.extras import Extras
 from msgexchange.codec.reading import Reading
@@ -23,7 +25,8 @@ def read_meta(root: Element, reading: Reading) -> Meta | Malformed:
     """Its five values; ``keep_unknown`` has the rest."""
     try:
         element = _meta_element(root)
-        values = {name: _value(element, name) for name in _FIELDS}
+        said = _said(element)
+        values = {name: _value(said[name], name) for name in _FIELDS}
     except _BadMeta as exc:
         return Malformed(bounded(str(exc)))
     reading.check_time("DTTM", values["DTTM"])
@@ -64,8 +67,15 @@ def _meta_element(root: Element) -> Element:
     return found[0]
 
 
-def _value(meta: Element, name: str) -> str:
-    found = [child for child in meta.children if child.name == name]
+def _said(meta: Element) -> dict[str, list[Element]]:
+    said: dict[str, list[Element]] = {name: [] for name in _FIELDS}
+    for child in meta.children:
+        if child.name in said:
+            said[child.name].append(child)
+    return said
+
+
+def _value(found: Sequence[Element], name: str) -> str:
     value = found[0].text if found else ""
     if any(child.children or child.text != value for child in found):
         raise _BadMeta(f"{META}/{name} is not one plain value; send it once, as text")

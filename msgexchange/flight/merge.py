@@ -1,7 +1,7 @@
 """Apply commands to a state, and say what differs between two (spec 2.2, 1.4 ``changes``)."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import assert_never
 
 from msgexchange.flight.commands import Clear, Command, Replace, Set
@@ -39,8 +39,10 @@ def merge(content: Content, commands: Iterable[Command]) -> Content:
 
 def apply(state: FlightState, commands: Iterable[Command], *, cause: MailboxId) -> FlightState:
     """The next state: version + 1, ``last_message_id`` = cause, every command in order."""
-    return replace(
-        state,
+    return FlightState(
+        flid=state.flid,
+        operation_day=state.operation_day,
+        status=state.status,
         version=state.version + 1,
         last_message_id=cause,
         content=merge(state.content, commands),

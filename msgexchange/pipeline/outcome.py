@@ -121,7 +121,7 @@ class Results:
             case _:
                 assert_never(verdict)
 
-    def _held_here(self, holder: MailboxId | None) -> bool:
+    def _held_here(self, holder: MailboxId) -> bool:
         """True when the holder of a taken-over identity is of this batch; it gives it up here."""
         for place, result in enumerate(self.messages):
             if result.message_id == holder:
@@ -142,7 +142,8 @@ class Results:
     ) -> None:
         entry = incoming.entry
         message = incoming.message
-        here = self._held_here(incoming.taken_over_from)
+        given_up = incoming.taken_over_from
+        here = given_up is not None and self._held_here(given_up)
         dead = state is MessageState.DEAD
         if dead:
             self.alerts.append(
@@ -161,7 +162,7 @@ class Results:
                 attempts=entry.attempts if attempts is None else attempts,
                 next_attempt_at=next_attempt_at,
                 started_at=entry.processing_started_at or self._started_at,
-                taken_over_from=None if here else incoming.taken_over_from,
+                taken_over_from=None if here else given_up,
                 dead_text=incoming.text if dead else None,
                 unknown=message.unknown if message else (),
                 kept=message.meta.unknown if message else {},

@@ -1,5 +1,6 @@
 """The pump: heads of the line, decided and committed in one transaction (spec 3.3-3.6)."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -261,6 +262,9 @@ class Pump:
             self._marked.pop(id_, None)
         working.committed()
         self._after_commit(batch, fold.snapshots, fold.alerts)
+        outcomes = Counter((one.state.value, one.error_class or "") for one in batch.messages)
+        for (state, error_class), messages in outcomes.items():
+            self._telemetry.count("messages", messages, state=state, error_class=error_class)
         for one, result in zip(incoming, batch.messages, strict=False):
             self._report(one, result, now)
         self._telemetry.observe("commit_seconds", (self._clock.now() - now).total_seconds())
@@ -379,9 +383,6 @@ class Pump:
         if self._duplicates_run == DUPLICATES_RUN_ALERT:
             text = f"{DUPLICATES_RUN_ALERT} duplicates in a row, up to message {result.message_id}"
             self._telemetry.alert("duplicates-run", text)
-        self._telemetry.count(
-            "messages", state=result.state.value, error_class=result.error_class or ""
-        )
         if one.message is not None:
             for name in one.message.unknown:
                 self._telemetry.count("unknown_names", element=name)

@@ -1,7 +1,7 @@
 """Which column holds which name of a flight, to write and to read (spec 1.3, 2.3)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from msgexchange.codec.catalogue import Group, GroupShape
 from msgexchange.codec.columns import DETAIL_COLUMNS, EXCEPTION_COLUMNS, SEQUENCE_COLUMN
@@ -21,8 +21,7 @@ MADE_FOR: Mapping[tuple[str, str | None], tuple[str, str | None]] = {
 """Which collection, and which sequence, each place in the detail tables was made for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a collection's items lie; ``route_kind`` tells two in one table apart."""
 
     table: str

@@ -149,10 +149,9 @@ class FlightRows:
 
     def flight(self, row: Values, details: Iterable[DetailValues]) -> StoredFlight:
         """The flight of a FLIGHT_SCHD row and its detail rows, which come in any order."""
-        content: dict[str, Json] = {}
-        for column, name in self._read_scalars:
-            if row[column] is not None:
-                content[name] = row[column]
+        content: dict[str, Json] = {
+            name: value for column, name in self._read_scalars if (value := row[column]) is not None
+        }
         for column, name in self._read_texts:
             if row[column] is not None:
                 content[name] = parse_json(row[column])
@@ -210,8 +209,9 @@ class FlightRows:
     def _read_exceptions_of(self, row: Values, content: dict[str, Json]) -> None:
         exceptions: dict[str, dict[str, Json]] = {}
         for column, name, field in self._read_exceptions:
-            if row[column] is not None:
-                exceptions.setdefault(name, {})[field] = row[column]
+            value = row[column]
+            if value is not None:
+                exceptions.setdefault(name, {})[field] = value
         content.update(exceptions)
 
     def _read_extra(self, content: dict[str, Json], text: str) -> dict[str, Place | None]:

@@ -1,6 +1,6 @@
 """FLIGHT_SCHD and its nine detail tables: read whole, written where they changed (spec 2.3)."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -25,13 +25,14 @@ from msgexchange.codec.columns import DETAIL_COLUMNS, SEQUENCE_COLUMN
 from msgexchange.ids import Flid
 from msgexchange.ports import FlightWrite, MessageFault
 from msgexchange.store.bulk import Among, Bulk, ChangeRows, Given
-from msgexchange.store.flight_columns import MADE_FOR, Place
+from msgexchange.store.flight_columns import Place, all_places
 from msgexchange.store.flight_rows import DetailValues, FlightRows, StoredFlight, Strays
 from msgexchange.store.tables import FLID_CHARS, details, flight_schd, names_of
 from msgexchange.store.types import AsReceived
 
 FLIGHT_COLUMNS = names_of(flight_schd)
 _ITEM_COLUMNS_MAX = max(len(columns) for columns in DETAIL_COLUMNS.values())
+_PLACES = {(place.table, place.route_kind): place for place in all_places()}
 _KEPT = ("flid", "created_at")
 """Columns of a known flight that a write leaves alone."""
 
@@ -64,10 +65,7 @@ class Flights:
             _update_flight,
         )
         self._insert_details = {name: bulk.insert(table) for name, table in details.items()}
-        self._delete_details = {
-            place: _delete_details(bulk, place)
-            for place in (Place(table, kind) for table, kind in MADE_FOR)
-        }
+        self._delete_details = {place: _delete_details(bulk, place) for place in all_places()}
 
     def load(self, connection: Connection, flids: Collection[Flid]) -> dict[Flid, StoredFlight]:
         """The flights that are there, by FLID; two statements however many."""
@@ -142,15 +140,12 @@ def details_among(among: Among) -> Select[Any]:
     return select(branches.subquery("d"))
 
 
-def detail_values(row: Any) -> DetailValues:
+def detail_values(row: Sequence[Any]) -> DetailValues:
     """One row of ``details_among``."""
-    columns = dict(zip(DETAIL_COLUMNS[row.table_name], _items(row), strict=False))
-    columns[SEQUENCE_COLUMN] = row.source_seq
-    return DetailValues(Place(row.table_name, row.route_kind), row.ordinal, columns, row.extra)
-
-
-def _items(row: Any) -> Iterator[str | None]:
-    yield from (row.c1, row.c2, row.c3, row.c4)
+    table, _, route_kind, ordinal, source_seq, *items, extra = row
+    columns = dict(zip(DETAIL_COLUMNS[table], items, strict=False))
+    columns[SEQUENCE_COLUMN] = source_seq
+    return DetailValues(_PLACES[table, route_kind], ordinal, columns, extra)
 
 
 def _branch(name: str, columns: Sequence[str], among: Among) -> Select[Any]:

@@ -96,9 +96,9 @@ class Messages:
 
     def confirm_heads(self, connection: Connection, entries: Sequence[InboxEntry]) -> None:
         """``HeadsMoved`` unless these are the smallest non-terminal ids, in the same state."""
-        found = self.heads(connection, len(entries))
-        read = [_condition(entry) for entry in entries]
-        if [_condition(entry) for entry in found] != read:
+        rows = connection.execute(HEADS, {"limit": len(entries)})
+        found = [(row.msg_id, row.state, row.attempts) for row in rows]
+        if found != [(entry.message_id, entry.state, entry.attempts) for entry in entries]:
             raise HeadsMoved(
                 f"heads {[entry.message_id for entry in entries]} are no longer the next to work on"
             )
@@ -146,10 +146,6 @@ def inbox_entry(row: Any) -> InboxEntry:
         text_bytes=row.text_bytes,
         traceparent=row.traceparent,
     )
-
-
-def _condition(entry: InboxEntry) -> tuple[MailboxId, MessageState, int]:
-    return entry.message_id, entry.state, entry.attempts
 
 
 def _holders(among: Among) -> Select[Any]:
