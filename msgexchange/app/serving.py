@@ -5,7 +5,7 @@ import socket
 from collections.abc import Sequence
 from typing import TextIO
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, ProcessCollector
 
 from msgexchange.app.adapters import Adapters, open_adapters
 from msgexchange.app.addresses import BOOTSTRAP_FILE, URL_FILE, AddressFiles
@@ -40,6 +40,7 @@ class Serving:
         self.settings = settings
         self._batch_max = batch_max
         self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
         self._instruments = Instruments(self.registry)
         self._stop_logging = start_logging(
             level=settings.telemetry.log_level,

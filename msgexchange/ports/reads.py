@@ -113,8 +113,14 @@ class StoreCounts:
     """Rows that came after that."""
     halted: str | None
     """Why intake waits for an operator."""
+    head_received_at: datetime | None
+    """When the message everybody waits for was taken in."""
     unmarked: int
+    oldest_unmarked_at: datetime | None
+    """Since when a terminal message has been without its mark."""
     oldest_pending_event_at: datetime | None
+    last_received: Mapping[str, datetime]
+    """Newest message of each sender in the inbox, of the 100 senders heard of last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

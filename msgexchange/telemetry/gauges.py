@@ -9,6 +9,7 @@ from msgexchange.clock import Clock
 from msgexchange.ids import Fence
 from msgexchange.lifecycle.breaker import Breaker
 from msgexchange.ports import LeaseView, PortError, StoreCounts
+from msgexchange.telemetry.instruments import GAUGES
 
 
 class StoreGauges(Collector):
@@ -26,33 +27,28 @@ class StoreGauges(Collector):
         return iter(())
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        up = GaugeMetricFamily("msgexchange_store_up", "1 while the own store answers")
         try:
             counts = self._counts()
         except PortError:
-            up.add_metric([], 0)
-            yield up
+            yield _gauge("store_up", 0)
             return
-        up.add_metric([], 1)
-        yield up
-        yield _gauge("watermark", "Highest contiguous mailbox id taken in", counts.watermark)
-        yield _gauge("open_gaps", "Ranges of missing mailbox ids", counts.open_gaps)
-        yield _gauge("permanent_gap_ids", "Mailbox ids passed without a row", counts.permanent_ids)
-        yield _gauge("late_messages", "Rows that came after W had passed them", counts.late)
-        yield _gauge("intake_halted", "1 while intake waits for an operator", bool(counts.halted))
+        yield _gauge("store_up", 1)
+        yield _gauge("watermark", counts.watermark)
+        yield _gauge("open_gaps", counts.open_gaps)
+        yield _gauge("permanent_gap_ids", counts.permanent_ids)
+        yield _gauge("late_messages", counts.late)
+        yield _gauge("intake_halted", bool(counts.halted))
         yield from self._backlog(counts.watermark)
-        yield _gauge("unmarked_messages", "Terminal messages without a mark", counts.unmarked)
-        yield _gauge("flights", "Flights in the own store", counts.flights)
+        yield _gauge("unmarked_messages", counts.unmarked)
+        yield _gauge("flights", counts.flights)
         now = self._clock.now()
-        for name, text, since in (
-            ("oldest_gap_age_seconds", "Age of the oldest open gap", counts.oldest_gap_first_seen),
-            (
-                "outbox_lag_seconds",
-                "Age of the oldest event that waits for delivery",
-                counts.oldest_pending_event_at,
-            ),
+        for name, since in (
+            ("oldest_gap_age_seconds", counts.oldest_gap_first_seen),
+            ("head_age_seconds", counts.head_received_at),
+            ("oldest_unmarked_age_seconds", counts.oldest_unmarked_at),
+            ("outbox_lag_seconds", counts.oldest_pending_event_at),
         ):
-            yield _gauge(name, text, (now - since).total_seconds() if since else 0)
+            yield _gauge(name, max((now - since).total_seconds(), 0.0) if since else 0)
         yield from _families(counts)
 
     def _backlog(self, watermark: int) -> Iterator[GaugeMetricFamily]:
@@ -61,9 +57,7 @@ class StoreGauges(Collector):
             newest = self._newest_id()
         except PortError:
             return
-        yield _gauge(
-            "mailbox_backlog_ids", "Mailbox ids above the watermark", max(newest - watermark, 0)
-        )
+        yield _gauge("mailbox_backlog_ids", max(newest - watermark, 0))
 
 
 class ProcessGauges(Collector):
@@ -88,46 +82,47 @@ class ProcessGauges(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         fence = self._fence()
-        yield _gauge("leading", "1 while this process leads", fence is not None)
-        yield _gauge("fence", "The fence this process leads with, 0 for none", fence or 0)
+        yield _gauge("leading", fence is not None)
+        yield _gauge("fence", fence or 0)
         yield self._open_breakers()
         try:
             lease = self._lease()
         except PortError:
             return
         standbys = [one for one in lease.fresh_standbys() if one.owner != lease.owner]
-        yield _gauge("standbys", "Processes that stand by to lead", len(standbys))
+        yield _gauge("standbys", len(standbys))
 
     def _open_breakers(self) -> GaugeMetricFamily:
         now = self._clock.now()
-        family = GaugeMetricFamily(
-            "msgexchange_breaker_open_seconds",
-            "How long an actor has waited for a dependency that is down",
-            labels=["actor", "dependency"],
+        return _family(
+            "breaker_open_seconds",
+            {
+                (actor, breaker.dependency): (now - breaker.since).total_seconds()
+                for actor, breaker in self._breakers().items()
+            },
         )
-        for actor, breaker in self._breakers().items():
-            family.add_metric([actor, breaker.dependency], (now - breaker.since).total_seconds())
-        return family
 
 
 def _families(counts: StoreCounts) -> Iterator[GaugeMetricFamily]:
-    inbox = GaugeMetricFamily("msgexchange_inbox_messages", "By state", labels=["state"])
-    for state, amount in counts.messages.items():
-        inbox.add_metric([state.value], amount)
-    yield inbox
-    dead = GaugeMetricFamily(
-        "msgexchange_dead_letters", "Dead letters by class", labels=["error_class"]
-    )
-    for error_class, amount in counts.dead_by_class.items():
-        dead.add_metric([error_class.value], amount)
-    yield dead
-    events = GaugeMetricFamily(
-        "msgexchange_outbox_events", "By target and state", labels=["target", "state"]
-    )
-    for (target, event_state), amount in counts.events.items():
-        events.add_metric([target.value, event_state.value], amount)
-    yield events
+    yield _family("inbox_messages", {(k.value,): n for k, n in counts.messages.items()})
+    yield _family("dead_letters", {(k.value,): n for k, n in counts.dead_by_class.items()})
+    events: dict[tuple[str, ...], int] = {
+        (target.value, state.value): n for (target, state), n in counts.events.items()
+    }
+    yield _family("outbox_events", events)
+    heard: dict[tuple[str, ...], float] = {
+        (sender,): at.timestamp() for sender, at in counts.last_received.items()
+    }
+    yield _family("sender_last_message_timestamp_seconds", heard)
 
 
-def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"msgexchange_{name}", text, value=value)
+def _gauge(name: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"msgexchange_{name}", GAUGES[name].text, value=value)
+
+
+def _family(name: str, values: Mapping[tuple[str, ...], float]) -> GaugeMetricFamily:
+    gauge = GAUGES[name]
+    family = GaugeMetricFamily(f"msgexchange_{name}", gauge.text, labels=gauge.labels)
+    for labels, value in values.items():
+        family.add_metric(labels, value)
+    return family

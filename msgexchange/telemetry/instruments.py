@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
 
 LATENCY_BUCKETS_S = (0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
@@ -32,6 +32,39 @@ COUNTERS = {
     "log_lines_dropped": Instrument("Log lines lost to a blocked or slow sink"),
 }
 
+GAUGES = {
+    "store_up": Instrument("1 while the own store answers"),
+    "watermark": Instrument("Highest contiguous mailbox id taken in"),
+    "mailbox_backlog_ids": Instrument("Mailbox ids above the watermark"),
+    "open_gaps": Instrument("Ranges of missing mailbox ids that are waited for"),
+    "oldest_gap_age_seconds": Instrument("Age of the oldest open gap, 0 without one"),
+    "permanent_gap_ids": Instrument("Mailbox ids passed without a row"),
+    "late_messages": Instrument("Rows that came after W had passed them"),
+    "intake_halted": Instrument("1 while intake waits for an operator"),
+    "inbox_messages": Instrument("Messages in the inbox, by state", ("state",)),
+    "head_age_seconds": Instrument(
+        "How long ago the message everybody waits for was taken in, 0 without one"
+    ),
+    "dead_letters": Instrument("Dead letters nobody has closed, by class", ("error_class",)),
+    "unmarked_messages": Instrument("Terminal messages without a mark"),
+    "oldest_unmarked_age_seconds": Instrument(
+        "How long the oldest message without a mark has been terminal, 0 without one"
+    ),
+    "outbox_events": Instrument("Events by target and state", ("target", "state")),
+    "outbox_lag_seconds": Instrument("Age of the oldest event that waits for delivery"),
+    "flights": Instrument("Flights in the own store"),
+    "sender_last_message_timestamp_seconds": Instrument(
+        "When the newest message of a sender was taken in, in Unix time; 100 senders at most",
+        ("sender",),
+    ),
+    "leading": Instrument("1 while this process leads"),
+    "fence": Instrument("The fence this process leads with, 0 for none"),
+    "standbys": Instrument("Processes that stand by to lead"),
+    "breaker_open_seconds": Instrument(
+        "How long an actor has waited for a dependency that is down", ("actor", "dependency")
+    ),
+}
+
 HISTOGRAMS = {
     "commit_seconds": "Time one batch takes from its first read to its commit",
     "message_latency_seconds": "From a message's enqueue to its terminal commit",
@@ -46,6 +79,8 @@ class Instruments:
     """Creates every metric once in its own registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
+        # One more series beside each counter, which says no more than the process's start.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         self._counters = {
             name: Counter(f"msgexchange_{name}", one.text, one.labels, registry=registry)
             for name, one in COUNTERS.items()

@@ -157,11 +157,19 @@ def test_counts_add_up(store: SqlStore) -> None:
     assert (counts.flights, counts.open_gaps, counts.unmarked) == (1, 2, 2)
     assert counts.oldest_gap_first_seen == later(2)
     assert counts.oldest_pending_event_at == later(4)
+    assert counts.head_received_at == T0
+    assert counts.oldest_unmarked_at == T0
+    assert counts.last_received == {"AODB": T0}
 
 
 def test_an_empty_store_counts_nothing(store: SqlStore) -> None:
     counts = store.reads.counts()
     assert (counts.messages, counts.events, counts.oldest_pending_event_at) == ({}, {}, None)
+    assert (counts.head_received_at, counts.oldest_unmarked_at, counts.last_received) == (
+        None,
+        None,
+        {},
+    )
     assert not store.holds_data()
     store.reads.probe()
 

@@ -1,12 +1,13 @@
 """``run.py`` as people and programs use it: exit status, tables, JSON, every problem at once."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from factories import plan, status, xml
-from servers.site import Site, running_site
+from servers.site import ROOT, Site, running_site
 
 pytestmark = pytest.mark.process
 
@@ -128,6 +129,21 @@ def test_a_message_is_sent_explained_and_found_among_the_dead(tmp_path: Path) ->
         [letter] = json.loads(site.run("dead", "--json").stdout)
         assert (letter["id"], letter["errorClass"], letter["textKept"]) == (3, "PROTOCOL", True)
         assert "9001" in site.run("flights").stdout
+
+
+def test_metrics_of_a_working_process_are_those_alerts_and_dashboard_ask_for(
+    tmp_path: Path,
+) -> None:
+    with running_site(tmp_path / "site", {}) as site:
+        site.send(plan("9001").encode())
+        site.message(1)
+        site.wait_until(lambda: site.metric("msgexchange_leading") == 1, "it leads")
+        page = site.text("/metrics")
+        told = {line.split()[2] for line in page.splitlines() if line.startswith("# HELP")}
+        asked = set(re.findall(r"`(msgexchange_\w+)`", (ROOT / "docs/metrics.md").read_text()))
+        assert len(asked) > 30
+        assert {name for name in told if name.startswith("msgexchange_")} == asked
+        assert {"process_start_time_seconds", "process_resident_memory_bytes"} <= told
 
 
 def test_after_a_restart_what_the_embedded_broker_forgot_is_named_not_called_broken(

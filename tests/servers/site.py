@@ -160,12 +160,14 @@ class Site:
 
     def metric(self, name: str) -> float | None:
         """The value of a metric, labels written as they are told; None where there is none."""
-        with urllib.request.urlopen(
-            self.url.rstrip("/") + "/metrics", timeout=ANSWER_TIMEOUT_S
-        ) as answer:
-            lines = answer.read().decode().splitlines()
-        found = [line.rpartition(" ") for line in lines]
+        found = [line.rpartition(" ") for line in self.text("/metrics").splitlines()]
         return next((float(value) for told, _, value in found if told == name), None)
+
+    def text(self, path: str) -> str:
+        """The body as it is."""
+        url = self.url.rstrip("/") + path
+        with urllib.request.urlopen(url, timeout=ANSWER_TIMEOUT_S) as answer:
+            return str(answer.read().decode())
 
     def send(self, body: bytes, content_type: str = "application/xml") -> tuple[int, str]:
         """POST /cminmsgs/send; status and text."""
