@@ -16,3 +16,6 @@ Identity = NewType("Identity", str)
 
 Fence = NewType("Fence", int)
 """Grows each time leadership changes hands; every leader transaction proves it (spec 6.1)."""
+
+RequestId = NewType("RequestId", str)
+"""Name of a request to the AODB: 16 hex digits."""

@@ -14,6 +14,7 @@ from msgexchange.app.adapters import (
     open_store,
 )
 from msgexchange.app.addresses import BOOTSTRAP_FILE
+from msgexchange.app.asking import asking_rules, new_request_id
 from msgexchange.app.benching import bench, bench_profile
 from msgexchange.app.demo import demo
 from msgexchange.app.duties import open_history, schedules
@@ -38,7 +39,9 @@ from msgexchange.flight.events import schd_value
 from msgexchange.flight.past import PastFlight
 from msgexchange.ids import EventId, Flid
 from msgexchange.lifecycle.daily import ONE_DAY, Daily
+from msgexchange.lifecycle.request import Request, Wanted
 from msgexchange.pipeline.accept_restart import accept_restart
+from msgexchange.pipeline.asking import Order, ask
 from msgexchange.pipeline.import_states import (
     ImportOrder,
     ImportRefused,
@@ -180,6 +183,18 @@ class Site:
                 timezone=settings.site.timezone.key,
                 now=store.leader.database_now(),
             )
+
+    def ask(self, settings: Settings, wanted: Wanted, *, by: str, reason: str | None) -> Request:
+        catalogue = open_catalogue(settings)
+        with self._store(settings) as store:
+            order = Order(
+                request_id=new_request_id(), by=by, reason=reason, at=store.leader.database_now()
+            )
+            return ask(store.requests, wanted, order, asking_rules(settings, catalogue))
+
+    def requests(self, settings: Settings, *, every: bool, limit: int) -> Sequence[Request]:
+        with self._store(settings) as store:
+            return store.requests.recent(every=every, limit=limit)
 
     def new_store_id(self, settings: Settings, *, by: str, reason: str | None) -> StoreInfo:
         with self._store(settings) as store:

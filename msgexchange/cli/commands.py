@@ -12,6 +12,7 @@ from msgexchange.cli.gaps import gaps
 from msgexchange.cli.jobs import jobs
 from msgexchange.cli.reading import dead, explain, flight, flights, head, status
 from msgexchange.cli.redelivering import redeliver
+from msgexchange.cli.requesting import request, requests
 from msgexchange.cli.running import demo, serve, store, verify
 from msgexchange.cli.sending import send
 from msgexchange.cli.simulating import simulate
@@ -61,6 +62,8 @@ for command in (
     explain,
     dead,
     redeliver,
+    request,
+    requests,
     verify,
     bench,
     catalogue,

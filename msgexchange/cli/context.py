@@ -15,6 +15,7 @@ from msgexchange.config import Settings
 from msgexchange.flight.past import PastFlight
 from msgexchange.ids import EventId, Flid
 from msgexchange.invariants.observation import Violation
+from msgexchange.lifecycle.request import Request, Wanted
 from msgexchange.ports import JobRun, Reads, Redelivery, StoreInfo
 
 WRONG = 1
@@ -90,6 +91,14 @@ class Backends(Protocol):
 
     def redeliver(self, settings: Settings, event_id: EventId, *, by: str, reason: str) -> EventId:
         """Raises ``NotRedeliverable``."""
+        ...
+
+    def ask(self, settings: Settings, wanted: Wanted, *, by: str, reason: str | None) -> Request:
+        """The registered request. Raises ``NotAskable``."""
+        ...
+
+    def requests(self, settings: Settings, *, every: bool, limit: int) -> Sequence[Request]:
+        """Open requests or, with ``every``, closed ones too; the newest first."""
         ...
 
     def new_store_id(self, settings: Settings, *, by: str, reason: str | None) -> StoreInfo: ...

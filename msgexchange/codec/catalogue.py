@@ -89,6 +89,10 @@ class Envelope:
     last_day: str = "EDDY"
     reference_request: str = "RQRD"
     reference_type: str = "RFTP"
+    answer_echo: str | None = None
+    """In which an answer carries the SEQN of its request; None: answers carry none."""
+    error_echo: str | None = None
+    """The same of an error message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -87,12 +87,17 @@ def _checked(text: str) -> tuple[Mapping[str, object], Draft]:
 
 
 def _envelope(entry: EnvelopeEntry) -> Envelope:
-    return Envelope(**entry.names, identifying=frozenset(entry.identifying))
+    return Envelope(
+        **entry.names,
+        identifying=frozenset(entry.identifying),
+        answer_echo=entry.answer_echo,
+        error_echo=entry.error_echo,
+    )
 
 
 def _unconfirmed_envelope(draft: Draft) -> frozenset[str]:
     # A name that is a group as well (SCTM, FLNO) carries its mark there.
-    names = {*draft.envelope.names.values(), *draft.envelope.identifying}
+    names = {*draft.envelope.names.values(), *draft.envelope.further}
     return frozenset(names - set(draft.envelope.confirmed) - set(draft.groups))
 
 

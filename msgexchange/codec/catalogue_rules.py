@@ -151,7 +151,7 @@ def _envelope_problems(draft: Draft) -> Iterator[str]:
             f"envelope.scheduled_time: {envelope.scheduled_time} must be a scalar group with "
             "time = true; add it"
         )
-    known = {*names.values(), *envelope.identifying}
+    known = {*names.values(), *envelope.further}
     for name in envelope.confirmed:
         if name not in known:
             yield f"envelope.confirmed: {name} is no envelope name; {nearest(name, known)}"

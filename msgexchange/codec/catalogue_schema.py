@@ -75,12 +75,20 @@ class EnvelopeEntry(Entry):
     last_day: Name = _DEFAULTS.last_day
     reference_request: Name = _DEFAULTS.reference_request
     reference_type: Name = _DEFAULTS.reference_type
+    answer_echo: Name | None = None
+    error_echo: Name | None = None
     confirmed: list[Name] = []
 
     @property
     def names(self) -> Mapping[str, str]:
         """Its element names by what they are for."""
-        return self.model_dump(exclude={"identifying", "confirmed"})
+        return self.model_dump(exclude={"identifying", "confirmed", "answer_echo", "error_echo"})
+
+    @property
+    def further(self) -> frozenset[str]:
+        """Names that may say several things at once."""
+        echoes = {self.answer_echo, self.error_echo}
+        return frozenset({*self.identifying, *(name for name in echoes if name is not None)})
 
 
 @dataclass(slots=True)

@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 
 from msgexchange.codec.catalogue import Catalogue
 from msgexchange.codec.document import Element, parse
+from msgexchange.codec.echo import echo_name, read_echo
 from msgexchange.codec.extras import Extras
 from msgexchange.codec.limits import Limits
 from msgexchange.codec.meta import META, ROOT, keep_unknown, read_meta
@@ -46,11 +47,13 @@ def decode(text: str, catalogue: Catalogue, limits: Limits, zone: ZoneInfo) -> D
     message_extras = Extras(reading, META)
     content = _judge(reading, root, meta, message_extras)
     unknown = dict(message_extras.items())
+    echo = echo_name(catalogue, meta)
     return Message(
         meta=replace(meta, unknown=unknown) if unknown else meta,
         content=content,
-        unknown=reading.unknown,
+        unknown=tuple(name for name in reading.unknown if name != echo),
         unreadable_times=reading.unreadable_times,
+        echo=None if echo is None else read_echo(root, echo),
     )
 
 

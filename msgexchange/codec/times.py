@@ -1,7 +1,7 @@
 """The time forms a message may carry (spec 1.1)."""
 
 import re
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
@@ -16,6 +16,9 @@ _COMPACT = re.compile(r"(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)?", re.ASCII)
 _SHORT = re.compile(r"(\d\d)([A-Za-z]{3})(\d\d)(\d\d)(\d\d)", re.ASCII)
 # A time of day is required: a bare date does not say when.
 _ISO = re.compile(r"\d{4}-?(\d\d-?\d\d|W\d\d-?\d)[T ]\d\d.*", re.ASCII)
+_ISO_SECONDS = re.compile(r"[T ]\d\d:?\d\d:?\d\d", re.ASCII)
+_SECOND = timedelta(seconds=1)
+_MINUTE = timedelta(minutes=1)
 _DAY = re.compile(r"(\d{4})(\d\d)(\d\d)", re.ASCII)
 
 
@@ -31,6 +34,15 @@ def read_time(text: str, zone: ZoneInfo) -> datetime | None:
         return _read(text, zone)
     except (ValueError, OverflowError):
         return None
+
+
+def unit_of(text: str) -> timedelta:
+    """How exact a readable time is: a second, or a minute where its form knows no seconds."""
+    if match := _COMPACT.fullmatch(text):
+        return _SECOND if match[6] else _MINUTE
+    if _SHORT.fullmatch(text):
+        return _MINUTE
+    return _SECOND if _ISO_SECONDS.search(text) else _MINUTE
 
 
 def read_day(text: str) -> date | None:

@@ -81,6 +81,11 @@ class Outbound(Section):
     text_column: ColumnName = Field(default="MSG_TEXT", description="its raw XML")
     created_column: ColumnName = Field(default="CREATED_TIME", description="when it was written")
     flag_column: ColumnName = Field(default="SEND_FLAG", description="its owner's sent mark")
+    rows_removed: bool = Field(
+        default=False,
+        description="true where the owner removes rows it has sent: whether an interrupted write "
+        "was made can then not be looked up, and a person is asked instead of writing it again",
+    )
     extra_columns: dict[ColumnName, str | int] = Field(
         default_factory=dict,
         description="further columns an insert must fill, each with its fixed value",

@@ -4,13 +4,15 @@ from collections.abc import Iterator
 
 from pydantic import SecretStr
 
-from msgexchange.codec.catalogue_file import problems
+from msgexchange.codec.catalogue import Catalogue
+from msgexchange.codec.catalogue_file import default_catalogue, load, problems
 from msgexchange.config.adapters import Delivery
 from msgexchange.config.dsn import is_embedded, same_place
 from msgexchange.config.keys import KEYS
 from msgexchange.config.problem import Problem
 from msgexchange.config.sections import HistoryStore
 from msgexchange.config.settings import Profile, Settings
+from msgexchange.lifecycle.answer import MatchBy
 
 _ALL_INTERFACES = frozenset({"0.0.0.0", "::", "[::]", "*", "0"})  # noqa: S104 - what is refused
 
@@ -68,14 +70,37 @@ def contradictions(settings: Settings) -> Iterator[Problem]:
 def _catalogue(settings: Settings) -> Iterator[Problem]:
     file = settings.codec.catalogue
     if file is None:
+        yield from _asking(settings, default_catalogue())
         return
     fix = "name a usable file, see `run.py catalogue check`; or leave it out for the shipped one"
+    text = ""
     try:
-        found = problems(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+        found = problems(text)
     except (OSError, UnicodeDecodeError) as error:
         found = [f"cannot be read: {error}"]
     for what in found:
         yield _problem(settings, "codec.catalogue", what, fix)
+    if not found:
+        yield from _asking(settings, load(text))
+
+
+def _asking(settings: Settings, catalogue: Catalogue) -> Iterator[Problem]:
+    if settings.requests.match is MatchBy.ECHO and catalogue.envelope.answer_echo is None:
+        yield _problem(
+            settings,
+            "requests.match",
+            "is echo, and the catalogue does not say where an answer echoes its request",
+            "set answer_echo under [envelope] of the catalogue, or set kind",
+        )
+    unknown = sorted(set(settings.requests.reference_types) - set(catalogue.references))
+    if unknown:
+        yield _problem(
+            settings,
+            "requests.reference-types",
+            f"has {', '.join(unknown)}, which the catalogue does not know",
+            "name types of the catalogue, see `run.py catalogue show`",
+        )
 
 
 def _problem(settings: Settings, key: str, what: str, fix: str) -> Problem:
@@ -178,6 +203,9 @@ def _missing(settings: Settings) -> Iterator[Problem]:
     if settings.profile is Profile.PRODUCTION:
         fixes["kafka.bootstrap"] = "set HOST:PORT of the brokers"
         fixes["mailbox.processed-value"] = "set the mark that the mailbox's owner expects"
+        fixes["requests.match"] = (
+            "set echo, or kind if the site accepts that answers are matched approximately"
+        )
     for key, fix in fixes.items():
         if KEYS[key].value(settings) is None:
             what = f"is missing, and profile {settings.profile.value} has no default for it"

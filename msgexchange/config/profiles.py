@@ -16,10 +16,15 @@ def profile_defaults(profile: Profile, data_dir: Path) -> Mapping[str, Any]:
                 "mailbox.url": f"sqlite:///{data_dir / 'mailbox.sqlite'}",
                 "mailbox.processed-value": "Y",
                 "mailbox.start-after": "oldest",
+                "requests.match": "kind",
                 "kafka.create-topics": True,
                 "pipeline.autostart": True,
             }
         case Profile.PRODUCTION:
             return {"kafka.delivery": "exactly-once"}
         case Profile.SHADOW:
-            return {"kafka.prefix": "shadow-", "requests.accept-foreign": True}
+            return {
+                "kafka.prefix": "shadow-",
+                "requests.accept-foreign": True,
+                "requests.match": "kind",
+            }

@@ -12,7 +12,9 @@ from msgexchange.codec.limits import DEPTH_CEILING, Limits
 from msgexchange.config.section import Section
 from msgexchange.config.values import Duration, Size, TimeOfDay
 from msgexchange.flight.dynamic import UnknownFlight
+from msgexchange.lifecycle.answer import MatchBy
 from msgexchange.lifecycle.gap import EvidenceUse
+from msgexchange.lifecycle.request import DAYS_MAX
 
 _MS = timedelta(milliseconds=1)
 _S = timedelta(seconds=1)
@@ -188,12 +190,56 @@ class Codec(Section):
 
 
 class Requests(Section):
-    """Answers to requests."""
+    """Requests to the AODB, and which answers are theirs."""
 
+    match: MatchBy | None = Field(
+        default=None,
+        description="how an answer is known as ours: echo (it carries our SEQN in the catalogue's "
+        "answer_echo, exact) or kind (same kind, time and days fit: approximate, a risk the site "
+        "accepts); kind in embedded and shadow, no default in production",
+    )
+    timeout: Duration = Field(
+        default=10 * _MIN,
+        ge=_S,
+        le=_DAY,
+        description="after this long without an answer a request is expired; an answer that was "
+        "taken in later is not applied",
+    )
+    resend: int = Field(
+        default=0,
+        ge=0,
+        le=10,
+        description="how often an unanswered request is sent again, each time with a new SEQN",
+    )
+    clock_tolerance: Duration = Field(
+        default=2 * _MIN,
+        ge=timedelta(0),
+        le=60 * _MIN,
+        description="match kind: by how much the DTTM of an answer may be before its request was "
+        "sent, as clocks differ",
+    )
+    sender: Annotated[str, Field(min_length=1, max_length=32, pattern=r"^\S+$")] = Field(
+        default="MSGEXCHANGE", description="SNDR of our requests"
+    )
+    daily_plan_at: TimeOfDay | None = Field(
+        default=None, description="when a plan is asked for every day; never without it"
+    )
+    daily_plan_days: int = Field(
+        default=1,
+        ge=1,
+        le=DAYS_MAX,
+        description="days that request covers, the day it is sent included",
+    )
+    reference_at: TimeOfDay | None = Field(
+        default=None, description="when reference data is asked for every day; never without it"
+    )
+    reference_types: tuple[Annotated[str, Field(min_length=1, max_length=32)], ...] = Field(
+        default=(), description="types asked for then; without any, all of the catalogue"
+    )
     accept_foreign: bool = Field(
         default=False,
-        description="apply plan answers that another system asked for; for a cut-over; true in "
-        "shadow",
+        description="apply plan and reference answers that another system asked for; for a "
+        "cut-over; true in shadow",
     )
 
 

@@ -103,6 +103,14 @@ _QUESTIONS = {
         "Which COUTMSGS columns must an insert fill?",
         "an insert is refused",
     ),
+    "requests.match": (
+        "Do answers echo the request?",
+        "answers are matched approximately",
+    ),
+    "mailbox.outbound.rows-removed": (
+        "Does the owner remove COUTMSGS rows it has sent?",
+        "a request may be sent twice after a crash",
+    ),
     "codec.catalogue": (
         "The kinds, their fields and clear rules",
         "UNSUPPORTED messages, or counts of unknown names",

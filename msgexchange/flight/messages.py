@@ -127,6 +127,8 @@ class Message:
     content: Content
     unknown: tuple[str, ...] = ()
     unreadable_times: tuple[str, ...] = ()
+    echo: str | None = None
+    """SEQN of the request that an answer or an error says it is about."""
 
 
 @dataclass(frozen=True, slots=True)

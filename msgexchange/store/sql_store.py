@@ -17,12 +17,14 @@ from msgexchange.store.intake import Intake
 from msgexchange.store.jobs import JobRuns
 from msgexchange.store.leader import Leader
 from msgexchange.store.marks import Backfill
+from msgexchange.store.outbound import Outbound
 from msgexchange.store.outbox import Outbox
 from msgexchange.store.pending import PendingEvents
 from msgexchange.store.positions import Positions
 from msgexchange.store.pump import Pump, PumpStatements
 from msgexchange.store.reads import StoreReads
 from msgexchange.store.redelivery import Redeliveries
+from msgexchange.store.requests import RequestRows, Requests
 from msgexchange.store.retention import RetentionRows
 from msgexchange.store.schd import Schd
 from msgexchange.store.sessions import Sessions
@@ -65,6 +67,9 @@ class SqlStore:
         self.outbox = Outbox(sessions, events)
         self.schd = Schd(sessions, form, events)
         self.positions = Positions(sessions, form, events)
+        requests = RequestRows(form)
+        self.requests = Requests(sessions, requests, statements.appender, nonce)
+        self.outbound = Outbound(sessions, events)
         self.redelivery = Redeliveries(sessions, statements.flights, statements.appender, nonce)
         self.acts = StoreActs(sessions, nonce)
         self.jobs = JobRuns(sessions)

@@ -424,13 +424,18 @@ req_track = Table(
     metadata,
     Column("request_id", String(32), nullable=False),
     Column("kind", String(48), nullable=False),
+    Column("open_kind", String(48)),
     Column("state", String(10), nullable=False),
     Column("first_day", Date),
     Column("last_day", Date),
     Column("days_done", Text),
     Column("rtype", String(32)),
-    Column("seqn", String(32)),
+    Column("seqn", String(32), nullable=False),
     Column("requested_by", String(200), nullable=False),
+    Column("event_id", BigInteger, autoincrement=False, nullable=False),
+    Column("sends", Integer, nullable=False),
+    Column("resent", Integer, nullable=False),
+    Column("outbound_after", BigInteger),
     Column("outbound_id", BigInteger),
     Column("created_at", Stamp, nullable=False),
     Column("send_started_at", Stamp),
@@ -440,12 +445,22 @@ req_track = Table(
     Column("matched_by", String(16)),
     Column("error", Text),
     PrimaryKeyConstraint("request_id", name="pk_req_track"),
+    UniqueConstraint("open_kind", name="uq_req_open_kind"),
     CheckConstraint(
         "state IN ('REGISTERED', 'SENDING', 'SENT', 'DONE', 'EXPIRED', 'FAILED')",
         name="ck_req_state",
     ),
-    Index("ix_req_kind", "kind", "state"),
+    CheckConstraint(
+        "(state IN ('REGISTERED', 'SENDING', 'SENT') AND open_kind = kind "
+        "AND finished_at IS NULL) OR (state IN ('DONE', 'EXPIRED', 'FAILED') "
+        "AND open_kind IS NULL AND finished_at IS NOT NULL)",
+        name="ck_req_open",
+    ),
+    CheckConstraint("state <> 'SENDING' OR send_started_at IS NOT NULL", name="ck_req_sending"),
+    CheckConstraint("state <> 'SENT' OR sent_at IS NOT NULL", name="ck_req_sent"),
+    Index("ix_req_created", "created_at"),
 )
+"""``open_kind`` is the kind while a request is open: no two of a kind can be."""
 
 ref_master = Table(
     "ref_master",
@@ -466,6 +481,7 @@ pipeline_lock = Table(
     Column("name", String(32), nullable=False),
     Column("fence", BigInteger),
     Column("next_event_id", BigInteger),
+    Column("next_seqn", BigInteger),
     PrimaryKeyConstraint("name", name="pk_pipeline_lock"),
 )
 LEADER_ROW = "LEADER"

@@ -46,6 +46,7 @@ def production_settings(
         "MSGEXCHANGE_MAILBOX__PROCESSED_VALUE": "Y",
         "MSGEXCHANGE_MAILBOX__START_AFTER": "0",
         "MSGEXCHANGE_HISTORY__STORE": "none",
+        "MSGEXCHANGE_REQUESTS__MATCH": "kind",
         "MSGEXCHANGE_KAFKA__BOOTSTRAP": broker_server.bootstrap,
         "MSGEXCHANGE_KAFKA__TOPIC_MSG": f"msg-{topics}",
         "MSGEXCHANGE_KAFKA__TOPIC_SCHD": f"schd-{topics}",

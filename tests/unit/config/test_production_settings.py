@@ -1,12 +1,14 @@
 """What production and shadow refuse, and how secrets are kept."""
 
 from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 from msgexchange.config import ConfigError, Settings, load
 from msgexchange.config.adapters import Delivery
+from msgexchange.lifecycle.answer import MatchBy
 
 GOOD = {
     "MSGEXCHANGE_PROFILE": "production",
@@ -16,6 +18,7 @@ GOOD = {
     "MSGEXCHANGE_MAILBOX__START_AFTER": "oldest",
     "MSGEXCHANGE_KAFKA__BOOTSTRAP": "k1:9092, k2:9092",
     "MSGEXCHANGE_HISTORY__STORE": "table",
+    "MSGEXCHANGE_REQUESTS__MATCH": "kind",
 }
 
 
@@ -44,6 +47,7 @@ def test_production_lists_everything_it_misses() -> None:
         "mailbox.start-after",
         "kafka.bootstrap",
         "history.store",
+        "requests.match",
     }
     assert "MSGEXCHANGE_STORE__URL_FILE" in found["store.url"]
 
@@ -219,3 +223,18 @@ def test_production_must_choose_what_becomes_of_past_flights() -> None:
     settings_of(undecided | {"MSGEXCHANGE_HISTORY__DISCARD": "true"})
     both = GOOD | {"MSGEXCHANGE_HISTORY__DISCARD": "true"}
     assert set(problems_of(both)) == {"history.discard"}
+
+
+def test_matching_by_echo_needs_a_catalogue_that_names_the_field(tmp_path: Path) -> None:
+    echo = {"MSGEXCHANGE_REQUESTS__MATCH": "echo"}
+    assert "answer_echo" in problems_of(echo)["requests.match"]
+    shipped = files("msgexchange.codec").joinpath("catalogue.toml").read_text(encoding="utf-8")
+    own = tmp_path / "own.toml"
+    own.write_text(shipped.replace("# answer_echo", "answer_echo"), encoding="utf-8")
+    naming = {**echo, "MSGEXCHANGE_CODEC__CATALOGUE": str(own)}
+    assert settings_of(naming).requests.match is MatchBy.ECHO
+
+
+def test_reference_types_nobody_knows_are_told() -> None:
+    found = problems_of({"MSGEXCHANGE_REQUESTS__REFERENCE_TYPES": '["ARPT", "NOPE"]'})
+    assert "NOPE" in found["requests.reference-types"]
