@@ -17,6 +17,7 @@ from msgexchange.app.addresses import BOOTSTRAP_FILE
 from msgexchange.app.asking import asking_rules, new_request_id
 from msgexchange.app.benching import bench, bench_profile
 from msgexchange.app.demo import demo
+from msgexchange.app.desks import letter_desk
 from msgexchange.app.duties import open_history, schedules
 from msgexchange.app.observing import Broker, Sources, observe, verify
 from msgexchange.app.process import serve
@@ -48,8 +49,9 @@ from msgexchange.pipeline.import_states import (
     import_states,
     read_states,
 )
+from msgexchange.pipeline.letters import LetterDesk
 from msgexchange.pipeline.redeliver import redeliver
-from msgexchange.ports import Acceptance, JobRun, Reads, Redelivery, StoreInfo
+from msgexchange.ports import Acceptance, Audit, JobRun, Reads, Redelivery, StoreInfo
 from msgexchange.simulation.campaign import campaign
 from msgexchange.store.schema import MigrationEdited, at_head
 from msgexchange.store.sql_store import SqlStore
@@ -167,6 +169,16 @@ class Site:
         finally:
             store.close()
         return "the schema is of this version now"
+
+    @contextmanager
+    def letters(self, settings: Settings) -> Iterator[LetterDesk]:
+        with self._store(settings) as store:
+            yield letter_desk(settings, store, open_catalogue(settings))
+
+    @contextmanager
+    def audit(self, settings: Settings) -> Iterator[Audit]:
+        with self._store(settings) as store:
+            yield store.audit
 
     @contextmanager
     def redelivery(self, settings: Settings) -> Iterator[Redelivery]:

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from msgexchange.app.adapters import Adapters, open_adapters
 from msgexchange.app.addresses import BOOTSTRAP_FILE, URL_FILE, AddressFiles
 from msgexchange.app.candidacy import Candidacy
+from msgexchange.app.desks import admin_desk
 from msgexchange.app.duties import open_history
 from msgexchange.app.health import HealthWatch
 from msgexchange.app.steps import Steps
@@ -208,6 +209,7 @@ class Serving:
             body_bytes_max=settings.http.body_max,
             now=self.clock.now,
             is_shadow=settings.profile is Profile.SHADOW,
+            admin=admin_desk(settings, self.adapters.store, self.adapters.catalogue),
         )
         self._server = start(
             create_app(deps),

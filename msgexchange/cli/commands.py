@@ -5,12 +5,14 @@ from pathlib import Path
 import click
 
 from msgexchange import __version__
+from msgexchange.cli.auditing import audit
 from msgexchange.cli.benching import bench
 from msgexchange.cli.context import Backends, Failure, Misuse, Session
 from msgexchange.cli.describing import catalogue, config
 from msgexchange.cli.gaps import gaps
 from msgexchange.cli.jobs import jobs
-from msgexchange.cli.reading import dead, explain, flight, flights, head, status
+from msgexchange.cli.letters import dead, discard
+from msgexchange.cli.reading import explain, flight, flights, head, status
 from msgexchange.cli.redelivering import redeliver
 from msgexchange.cli.requesting import request, requests
 from msgexchange.cli.running import demo, serve, store, verify
@@ -61,7 +63,9 @@ for command in (
     flight,
     explain,
     dead,
+    discard,
     redeliver,
+    audit,
     request,
     requests,
     verify,

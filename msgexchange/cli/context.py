@@ -16,7 +16,8 @@ from msgexchange.flight.past import PastFlight
 from msgexchange.ids import EventId, Flid
 from msgexchange.invariants.observation import Violation
 from msgexchange.lifecycle.request import Request, Wanted
-from msgexchange.ports import JobRun, Reads, Redelivery, StoreInfo
+from msgexchange.pipeline.letters import LetterDesk
+from msgexchange.ports import Audit, JobRun, Reads, Redelivery, StoreInfo
 
 WRONG = 1
 """Exit status: found something wrong."""
@@ -86,6 +87,10 @@ class Backends(Protocol):
     def upgrade(self, settings: Settings, *, backup_done: bool) -> str:
         """Bring the own store to head; says what it did. Raises ``UpgradeRefused``."""
         ...
+
+    def letters(self, settings: Settings) -> AbstractContextManager[LetterDesk]: ...
+
+    def audit(self, settings: Settings) -> AbstractContextManager[Audit]: ...
 
     def redelivery(self, settings: Settings) -> AbstractContextManager[Redelivery]: ...
 

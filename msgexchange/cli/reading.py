@@ -1,4 +1,4 @@
-"""Commands that look: status, head, flights, flight, dead, explain."""
+"""Commands that look: status, head, flights, flight, explain."""
 
 from datetime import date, datetime
 from typing import Any
@@ -9,15 +9,13 @@ from msgexchange.cli import show
 from msgexchange.cli.context import Failure, Session
 from msgexchange.cli.describing import catalogue_in_force
 from msgexchange.cli.process import health_of, show_process
-from msgexchange.cli.redelivering import show_dead_events
 from msgexchange.codec.names import codes_of
 from msgexchange.flight.events import Target, schd_value
 from msgexchange.flight.past import past_lives
 from msgexchange.flight.state import FlightStatus
 from msgexchange.ids import Flid, MailboxId
-from msgexchange.lifecycle.states import REPLAYABLE, InboxEntry
+from msgexchange.lifecycle.states import InboxEntry
 from msgexchange.ports import (
-    DeadView,
     LeaseView,
     MessageView,
     Reads,
@@ -264,67 +262,11 @@ def flight(session: Session, *, flid: str, as_json: bool) -> None:
     )
 
 
-@click.command(epilog="Examples: run.py dead;  run.py dead --events")
-@click.option("--events", is_flag=True, help="Events the broker would not take, not messages.")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
-@JSON
-@click.pass_obj
-def dead(session: Session, *, events: bool, limit: int, as_json: bool) -> None:
-    """Dead letters: each needs a person."""
-    if events:
-        show_dead_events(session, limit=limit, as_json=as_json)
-        return
-    with session.reads() as reads:
-        letters = reads.dead(limit=limit)
-    if as_json:
-        show.as_json([_dead_document(letter) for letter in letters])
-        return
-    show.table(
-        "dead letters",
-        ("message", "class", "cause", "kind", "sender", "dead since", "error", "replayable"),
-        (
-            (
-                letter.message_id,
-                letter.error_class,
-                letter.last_cause,
-                _kind(letter),
-                letter.meta.sndr,
-                letter.finished_at,
-                letter.error,
-                letter.error_class in REPLAYABLE,
-            )
-            for letter in letters
-        ),
-    )
-
-
 def _message(reads: Reads, what: str) -> MessageView | None:
     """The message of that id, if it is one at all: a mailbox id is a 64-bit number."""
     if not (what.isascii() and what.isdecimal()) or int(what) > ID_MAX:
         return None
     return reads.message(MailboxId(int(what)))
-
-
-def _kind(letter: DeadView) -> str | None:
-    meta = letter.meta
-    return f"{meta.type}/{meta.styp}" if meta.styp else meta.type
-
-
-def _dead_document(letter: DeadView) -> dict[str, Any]:
-    return {
-        "id": letter.message_id,
-        "errorClass": letter.error_class,
-        "lastCause": letter.last_cause,
-        "kind": _kind(letter),
-        "sender": letter.meta.sndr,
-        "seqn": letter.meta.seqn,
-        "attempts": letter.attempts,
-        "receivedAt": letter.received_at,
-        "finishedAt": letter.finished_at,
-        "error": letter.error,
-        "replayable": letter.error_class in REPLAYABLE,
-        "textKept": letter.text_kept,
-    }
 
 
 @click.command(epilog="Examples: run.py explain 17;  run.py explain 900123")

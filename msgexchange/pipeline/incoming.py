@@ -50,15 +50,7 @@ class Incoming:
     @property
     def flids(self) -> tuple[Flid, ...]:
         """Flights the message is about."""
-        match self.judged:
-            case Message(content=Plan(flights=flights)):
-                return tuple(flight.flid for flight in flights)
-            case Message(content=Operation(blocks=blocks)):
-                return tuple(block.flid for block in blocks)
-            case Message(content=Deletion(flids=flids)):
-                return flids
-            case _:
-                return ()
+        return flids_of(self.judged) if isinstance(self.judged, Message) else ()
 
     @property
     def size(self) -> int:
@@ -75,6 +67,19 @@ class Incoming:
         if self.text is None:
             return None
         return hashlib.blake2b(self.text.encode(errors="replace"), digest_size=16).hexdigest()
+
+
+def flids_of(message: Message) -> tuple[Flid, ...]:
+    """Flights the message is about."""
+    match message.content:
+        case Plan(flights=flights):
+            return tuple(flight.flid for flight in flights)
+        case Operation(blocks=blocks):
+            return tuple(block.flid for block in blocks)
+        case Deletion(flids=flids):
+            return flids
+        case _:
+            return ()
 
 
 def judge(

@@ -58,6 +58,7 @@ from msgexchange.ports.leader import (
     StoreActs,
     StoreInfo,
 )
+from msgexchange.ports.letters import Act, Audit, Letter, LetterQuery, Letters, LettersTransaction
 from msgexchange.ports.mailbox import (
     GapProbe,
     InsertUnknown,
@@ -104,8 +105,10 @@ from msgexchange.ports.transactions import (
 __all__ = [
     "Acceptance",
     "Acknowledged",
+    "Act",
     "ArchiveStore",
     "AttemptView",
+    "Audit",
     "BackfillStore",
     "Batch",
     "ChangeFact",
@@ -143,6 +146,10 @@ __all__ = [
     "LateRow",
     "LeaderStore",
     "LeaseView",
+    "Letter",
+    "LetterQuery",
+    "Letters",
+    "LettersTransaction",
     "Listing",
     "Mailbox",
     "MarkOutcome",

@@ -7,6 +7,7 @@ from sqlalchemy import Engine, inspect, literal, select
 from msgexchange.codec.catalogue import Catalogue
 from msgexchange.store.acts import StoreActs
 from msgexchange.store.archive import Archiving
+from msgexchange.store.audit import AuditReads, AuditRows
 from msgexchange.store.bulk import Bulk, PortableBulk
 from msgexchange.store.bulk_postgresql import PostgresqlBulk
 from msgexchange.store.evidence import StoreEvidence
@@ -16,6 +17,7 @@ from msgexchange.store.imports import Imports
 from msgexchange.store.intake import Intake
 from msgexchange.store.jobs import JobRuns
 from msgexchange.store.leader import Leader
+from msgexchange.store.letters import LetterBox, LetterRows
 from msgexchange.store.marks import Backfill
 from msgexchange.store.outbound import Outbound
 from msgexchange.store.outbox import Outbox
@@ -72,6 +74,8 @@ class SqlStore:
         self.outbound = Outbound(sessions, events)
         self.redelivery = Redeliveries(sessions, statements.flights, statements.appender, nonce)
         self.acts = StoreActs(sessions, nonce)
+        self.audit = AuditReads(sessions)
+        self.letters = LetterBox(sessions, LetterRows(form), AuditRows(nonce))
         self.jobs = JobRuns(sessions)
         self.imports = Imports(sessions, statements, nonce)
         self.sweep = Sweeping(sessions, statements.flights, statements.removal, statements.appender)

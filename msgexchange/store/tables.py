@@ -106,6 +106,7 @@ def _message_columns() -> list[Column[Any]]:
         Column("backfill_error", Text),
         Column("discarded_at", Stamp),
         Column("traceparent", String(64)),
+        Column("replayed_at", Stamp),
     ]
 
 
@@ -141,6 +142,7 @@ proc_state = Table(
     _partial(
         "ix_proc_unmarked", "msg_id", "backfill_next_at", where="backfill_next_at IS NOT NULL"
     ),
+    _partial("ix_proc_skipped", "msg_id", where="state = 'SKIPPED'"),
 )
 
 proc_state_hst = Table(
@@ -231,7 +233,9 @@ replay_order = Table(
     Column("created_at", Stamp, nullable=False),
     Column("finished_at", Stamp),
     Column("outcome", Text),
+    Column("begun", Integer, nullable=False, server_default="0"),
     PrimaryKeyConstraint("order_id", name="pk_replay_order"),
+    _partial("ix_replay_open", "created_at", where="finished_at IS NULL"),
 )
 
 # --- flights -----------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from flask import Blueprint, Flask, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from msgexchange.web import problems
+from msgexchange.web.admin import admin_calls
 from msgexchange.web.answers import json_answer, with_headers
 from msgexchange.web.deps import WebDeps
 from msgexchange.web.flights import flights
@@ -23,6 +24,8 @@ def create_app(deps: WebDeps) -> Flask:
     app.after_request(with_headers)
     for routes in (sending(deps), flights(deps), messages(deps), references(deps), watching(deps)):
         app.register_blueprint(routes)
+    if deps.admin is not None:
+        app.register_blueprint(admin_calls(deps.admin))
     return app
 
 

@@ -11,6 +11,7 @@ from msgexchange.flight.events import Target
 from msgexchange.flight.past import PastFlight
 from msgexchange.ids import Flid, MailboxId
 from msgexchange.ports import Reads
+from msgexchange.web.admin import Admin
 from msgexchange.web.health import Health
 
 
@@ -47,3 +48,5 @@ class WebDeps:
     body_bytes_max: int
     now: Callable[[], datetime]
     is_shadow: bool
+    admin: Admin | None = None
+    """None: no admin token is set, and no call under ``/admin`` exists."""

@@ -1,0 +1,53 @@
+"""Where people act on single messages, built from settings."""
+
+from functools import partial
+
+from msgexchange.app.steps import limits_of
+from msgexchange.codec.catalogue import Catalogue
+from msgexchange.codec.decode import decode
+from msgexchange.config import Settings
+from msgexchange.flight.messages import Decoded
+from msgexchange.ids import EventId
+from msgexchange.pipeline.letters import LetterDesk
+from msgexchange.pipeline.redeliver import redeliver
+from msgexchange.store.sql_store import SqlStore
+from msgexchange.web.admin import Admin
+
+
+def letter_desk(settings: Settings, store: SqlStore, catalogue: Catalogue) -> LetterDesk:
+    """Lists and discards dead letters."""
+    return LetterDesk(
+        store.letters,
+        decode=partial(decoded, settings, catalogue),
+        now=store.leader.database_now,
+    )
+
+
+def decoded(settings: Settings, catalogue: Catalogue, text: str) -> Decoded:
+    """A raw text by the site's catalogue, limits and time zone."""
+    return decode(text, catalogue, limits_of(settings), settings.site.timezone)
+
+
+def admin_desk(settings: Settings, store: SqlStore, catalogue: Catalogue) -> Admin | None:
+    """What ``/admin`` does; None without a token."""
+    token = settings.http.admin_token
+    if token is None:
+        return None
+
+    def again(event_id: EventId, by: str, reason: str) -> EventId:
+        return redeliver(
+            store.redelivery,
+            event_id,
+            by=by,
+            reason=reason,
+            timezone=settings.site.timezone.key,
+            now=store.leader.database_now(),
+        )
+
+    return Admin(
+        token=token.get_secret_value(),
+        desk=letter_desk(settings, store, catalogue),
+        audit=store.audit,
+        redeliver=again,
+        timezone=settings.site.timezone.key,
+    )
