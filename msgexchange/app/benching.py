@@ -24,7 +24,7 @@ from msgexchange.cli.context import BenchOptions, Failure
 from msgexchange.clock import SystemClock
 from msgexchange.config import Settings, load
 from msgexchange.ids import Fence
-from msgexchange.pipeline.ingest import begin_intake
+from msgexchange.pipeline.first_start import begin_intake
 from msgexchange.pipeline.leadership import Right
 from msgexchange.pipeline.step import Step
 from msgexchange.telemetry.instruments import Instruments

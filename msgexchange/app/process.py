@@ -13,7 +13,7 @@ import click
 
 from msgexchange.app.serving import Serving
 from msgexchange.config import Settings
-from msgexchange.pipeline.ingest import StartAfterMissing
+from msgexchange.pipeline.first_start import StartAfterMissing
 from msgexchange.web.server import CannotListen
 
 GC_THRESHOLD = 50_000

@@ -13,7 +13,7 @@ from msgexchange.app.candidacy import Candidacy
 from msgexchange.app.desks import admin_desk
 from msgexchange.app.duties import open_history
 from msgexchange.app.health import HealthWatch
-from msgexchange.app.steps import Steps
+from msgexchange.app.steps import Steps, step_rule
 from msgexchange.app.traces import open_export, tracing
 from msgexchange.clock import AnchoredClock, SystemClock
 from msgexchange.config import ConfigError, Problem, Profile, Settings
@@ -21,7 +21,7 @@ from msgexchange.config.runtime import LogFormat
 from msgexchange.flight.events import Target
 from msgexchange.ids import Fence
 from msgexchange.pipeline.entry import Entry
-from msgexchange.pipeline.ingest import begin_intake
+from msgexchange.pipeline.first_start import begin_intake
 from msgexchange.pipeline.leadership import Right
 from msgexchange.pipeline.site_check import Check, SiteCheck
 from msgexchange.ports import Dependency, PortError, Refused, RetryNow, Unavailable
@@ -147,6 +147,7 @@ class Serving:
             self.adapters.mailbox,
             start_after=_start_after(self.settings),
             clock=self.clock,
+            step_rule=step_rule(self.settings),
         )
         self._started = True
         self._waits_for = None

@@ -135,17 +135,16 @@ class Steps:
         )
 
     def _scan_policy(self) -> ScanPolicy:
-        pipeline, inbound = self._settings.pipeline, self._settings.mailbox.inbound
+        pipeline = self._settings.pipeline
         if pipeline.gap_evidence is EvidenceUse.EARLY:
             self._telemetry.log("gap-evidence.early", trades="safety for speed")
-        step = inbound.id_step or 1
         return ScanPolicy(
             commit_delay_max=pipeline.max_commit_delay,
             commit_delay_proven_max=max(
                 pipeline.max_commit_delay_proven, pipeline.max_commit_delay
             ),
             evidence=pipeline.gap_evidence,
-            step_rule=StepRule(step, inbound.id_offset or 1) if step > 1 else None,
+            step_rule=step_rule(self._settings),
         )
 
     def _pump(self) -> Opened:
@@ -358,3 +357,10 @@ def limits_of(settings: Settings) -> Limits:
         items_max=limits.items_max,
         value_characters_max=limits.value_characters_max,
     )
+
+
+def step_rule(settings: Settings) -> StepRule | None:
+    """``mailbox.inbound.id-step`` and ``id-offset`` as intake takes them; None for every id."""
+    inbound = settings.mailbox.inbound
+    step = inbound.id_step or 1
+    return StepRule(step, inbound.id_offset or 1) if step > 1 else None

@@ -23,7 +23,7 @@ from msgexchange.lifecycle.gap import (
 )
 from msgexchange.lifecycle.ranges import Range
 
-__all__ = ["Gap", "GapDecision", "MailboxRow", "ScanPlan", "ScanPolicy", "plan_scan"]
+__all__ = ["Gap", "GapDecision", "MailboxRow", "ScanPlan", "ScanPolicy", "may_exist", "plan_scan"]
 
 DECLARED_IDS_MAX = 50_000
 """A declared row that holds so many ids is closed: the late watch reads it whole."""
@@ -74,7 +74,7 @@ def plan_scan(
     missing = ranges.missing(watermark, ids)
     looked = _Look(
         absent=missing,
-        missing=_may_exist(missing, rule),
+        missing=may_exist(missing, rule),
         seen_to=ids[-1] if ids else watermark,
         started_at=started_at,
         policy=policy,
@@ -102,7 +102,7 @@ def plan_scan(
     )
 
 
-def _may_exist(missing: Sequence[Range], rule: StepRule | None) -> list[Range]:
+def may_exist(missing: Sequence[Range], rule: StepRule | None) -> list[Range]:
     """Missing ranges from the first to the last id in them that the server may hand out."""
     if rule is None:
         return list(missing)
@@ -135,7 +135,7 @@ class _Look:
         came = ranges.subtract([judged], ranges.common(judged, self.absent))
         # What lies above the last id of the listing keeps waiting: nothing is known of it.
         above = [(self.seen_to + 1, gap.hi)] if gap.hi > self.seen_to else []
-        unseen = _may_exist(above, self.policy.step_rule)
+        unseen = may_exist(above, self.policy.step_rule)
         match gap.decision:
             case GapDecision.FILLED:
                 # A row that was seen and is gone again before it was taken in is a gap anew.

@@ -173,8 +173,8 @@ class Ingest:
     def _apply(self, plan: ScanPlan, watermark: int) -> bool:
         """False when somebody else moved W since it was read: the plan is void."""
         with self._store.transaction(self._fence) as transaction:
-            held = transaction.state()
-            if held.watermark != watermark or held.halted is not None:
+            # The ledger above W changes only in scans, under this lock and fence: not read again.
+            if transaction.watermark != watermark or transaction.halted is not None:
                 return False
             inserted = transaction.apply(plan, now=self._clock.now(), origin=self._tracing.origin)
         if plan.watermark > watermark:
@@ -205,29 +205,3 @@ class Ingest:
         elif self._clock.monotonic() - self._quiet_since_s >= poll_s:
             return poll_s
         return self._rules.poll_interval_busy.total_seconds()
-
-
-class StartAfterMissing(Exception):
-    """The first start on a mailbox must say which id to begin after; the text says how."""
-
-
-def begin_intake(
-    store: IntakeStore, mailbox: Mailbox, *, start_after: str | None, clock: Clock
-) -> None:
-    """Set the first W of a new store from ``mailbox.start-after``; later starts change nothing."""
-    if not store.is_new():
-        return
-    match start_after:
-        case None:
-            raise StartAfterMissing(
-                "this store has never read the mailbox: set mailbox.start-after to the id to "
-                f"begin after, or to oldest ({mailbox.oldest_id()}) or newest "
-                f"({mailbox.newest_id()})"
-            )
-        case "oldest":
-            watermark = max(mailbox.oldest_id() - 1, 0)
-        case "newest":
-            watermark = mailbox.newest_id()
-        case _:
-            watermark = int(start_after)
-    store.begin_after(watermark, by="mailbox.start-after", now=clock.now())

@@ -28,7 +28,13 @@ class IntakeState:
 class IntakeTransaction(Protocol):
     """Under the INBOX_CURSOR row's lock."""
 
-    def state(self) -> IntakeState: ...
+    @property
+    def watermark(self) -> int: ...
+
+    @property
+    def halted(self) -> str | None:
+        """Why intake is halted, None where it is not."""
+        ...
 
     def apply(
         self,
@@ -59,8 +65,12 @@ class IntakeStore(Protocol):
 
     def state(self) -> IntakeState: ...
 
-    def begin_after(self, watermark: int, *, by: str, now: datetime) -> bool:
-        """Set the first W with an audit row; False (and nothing done) if W was ever set."""
+    def begin_after(
+        self, watermark: int, *, by: str, now: datetime, gaps: Sequence[Gap] = ()
+    ) -> bool:
+        """Set the first W with an audit row and these ledger rows below it; False (and nothing
+        done) if W was ever set.
+        """
         ...
 
     def is_new(self) -> bool:

@@ -100,12 +100,15 @@ class Intake:
         with self._sessions.read() as connection:
             return _state(connection, connection.execute(_CURSOR).one())
 
-    def begin_after(self, watermark: int, *, by: str, now: datetime) -> bool:
+    def begin_after(
+        self, watermark: int, *, by: str, now: datetime, gaps: Sequence[Gap] = ()
+    ) -> bool:
         with self._sessions.write() as connection:
             connection.execute(LOCK_CURSOR)
             if _has_begun(connection):
                 return False
             connection.execute(_BEGIN, {"moved_to": watermark, "begun": now})
+            self._statements.insert_gaps(connection, [gap_row(gap) for gap in gaps])
             connection.execute(
                 _AUDIT,
                 {
@@ -150,8 +153,14 @@ class _Transaction:
         self._watermark: int = cursor.watermark
         self._run = statements
 
-    def state(self) -> IntakeState:
-        return _state(self._connection, self._cursor)
+    @property
+    def watermark(self) -> int:
+        return self._watermark
+
+    @property
+    def halted(self) -> str | None:
+        why: str | None = self._cursor.halted_why
+        return why
 
     def apply(
         self,

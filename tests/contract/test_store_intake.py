@@ -84,7 +84,6 @@ def test_the_ledger_returns_gaps_as_they_were_written(store: SqlStore) -> None:
     filled = Gap(lo=11, hi=12, first_seen=T0, decision=GapDecision.FILLED, decided_at=T0)
     with store.intake.transaction(None) as transaction:
         transaction.apply(scan((), 0, written=(permanent, open_, filled)), now=T0)
-        assert transaction.state().ledger == [open_, permanent, filled]
     assert store.intake.state().ledger == [open_, permanent, filled]
 
 
@@ -108,9 +107,12 @@ def test_gaps_below_the_watermark_are_no_longer_looked_at(store: SqlStore) -> No
 
 def test_a_start_is_set_once_and_audited(store: SqlStore) -> None:
     assert store.intake.is_new()
-    assert store.intake.begin_after(41, by="mailbox.start-after", now=T0)
+    missing = Gap(lo=40, hi=40, first_seen=T0, decision=GapDecision.PERMANENT, decided_at=T0)
+    assert store.intake.begin_after(41, by="mailbox.start-after", now=T0, gaps=[missing])
     assert not store.intake.is_new()
-    assert not store.intake.begin_after(50, by="again", now=T0)
+    later = Gap(lo=45, hi=45, first_seen=T0)
+    assert not store.intake.begin_after(50, by="again", now=T0, gaps=[later])
+    assert list(store.evidence.facts().gaps) == [missing]
     assert store.intake.state().watermark == 41
     assert store.evidence.began_after() == 41
     with store.engine.connect() as connection:

@@ -24,7 +24,7 @@ from msgexchange.ids import Fence, MailboxId
 from msgexchange.invariants.checker import violations
 from msgexchange.lifecycle.states import TERMINAL, EventState
 from msgexchange.pipeline.backfill import BackfillSweep
-from msgexchange.pipeline.ingest import begin_intake
+from msgexchange.pipeline.first_start import begin_intake
 from msgexchange.pipeline.leadership import Right
 from msgexchange.ports import Acknowledged, Delivery, Record, RecordProducer
 from msgexchange.store.sql_store import SqlStore

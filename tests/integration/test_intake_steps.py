@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, event, text
 
 from fakes.intake import Intake, ScriptedProbe, TurnedClock, lead
 from fakes.steps import Scripted, Told, fails, pause
@@ -101,6 +102,54 @@ def test_a_gap_survives_restarts_with_its_first_sight(
     intake.scan.step()
     assert (intake.watermark, intake.decisions()) == (3, [(2, 2, "PERMANENT")])
     check(intake)
+
+
+def test_a_scan_reads_a_long_ledger_once_and_writes_it_in_a_constant_number_of_statements(
+    memory_store: SqlStore, mailbox: SqliteMailbox, owner: Owner
+) -> None:
+    intake = Intake(memory_store, mailbox, policy=QUICK, claim=1_000)
+    owner.put(*range(2, 400, 2))
+    sent = [statements_of_a_scan(intake)]
+    assert len(intake.ledger()) == 199
+    sleep(0.06)
+    sent.append(statements_of_a_scan(intake))
+    assert (intake.watermark, len(intake.ledger())) == (398, 199)
+    owner.put(400)
+    sent.append(statements_of_a_scan(intake))
+    sent.append(statements_of_a_scan(intake))
+    for statements in sent:
+        assert len([one for one in statements if "FROM inbox_gap" in one and "SELECT" in one]) == 1
+        assert len(statements) < 20
+
+
+def statements_of_a_scan(intake: Intake) -> list[str]:
+    sent: list[str] = []
+
+    def hear(*args: Any) -> None:
+        sent.append(args[2])
+
+    engine = intake.store.engine
+    event.listen(engine, "before_cursor_execute", hear)
+    try:
+        intake.scan.step()
+    finally:
+        event.remove(engine, "before_cursor_execute", hear)
+    return sent
+
+
+def test_gaps_behind_more_rows_than_a_scan_takes_in_age_with_the_first(
+    memory_store: SqlStore, mailbox: SqliteMailbox, owner: Owner
+) -> None:
+    intake = Intake(memory_store, mailbox, policy=QUICK, claim=5)
+    owner.put(2, *range(3, 40), 41, *range(42, 80), 81)
+    intake.scan.step()
+    intake.scan.step()
+    assert intake.decisions() == [(1, 1, "OPEN"), (40, 40, "OPEN"), (80, 80, "OPEN")]
+    # A little more than a second later the look beyond is due again, and all three are old.
+    intake.clock.ahead += timedelta(seconds=1.5)
+    sleep(0.06)
+    intake.scan.step()
+    assert [decision for _, _, decision in intake.decisions()] == ["PERMANENT"] * 3
 
 
 def test_a_late_row_is_quarantined_with_its_text_and_recorded(
