@@ -18,7 +18,7 @@ from msgexchange.invariants.inbox_checks import (
     watermark_passes_only_the_explained,
 )
 from msgexchange.invariants.observation import Observation
-from msgexchange.lifecycle.gap import EvidenceUse, GapDecision, ScanPolicy
+from msgexchange.lifecycle.gap import EvidenceUse, GapDecision, ScanPolicy, StepRule
 from msgexchange.mailbox.columns import ColumnMap
 from msgexchange.mailbox.mysql import open_mysql_mailbox
 from msgexchange.mailbox.probe import MysqlGapProbe
@@ -80,31 +80,47 @@ def check_all(intake: Intake, committed: set[int]) -> None:
     assert not [gap for gap in facts.gaps if gap.decision is GapDecision.LATE]
 
 
-@pytest.mark.parametrize("stride", [1, 3])
+@pytest.mark.parametrize(
+    ("stride", "rule"),
+    [(1, None), (3, None), (3, StepRule(3, 1))],
+    ids=["stride-1", "stride-3", "stride-3-declared"],
+)
 @pytest.mark.timeout(7_200)
 def test_eight_writers_that_linger_and_roll_back_lose_nothing(
-    url: URL, mailbox: SqlMailbox, postgres_store: SqlStore, stride: int
+    url: URL, mailbox: SqlMailbox, postgres_store: SqlStore, stride: int, rule: StepRule | None
 ) -> None:
     # Long enough that a writer which the machine holds up is not taken for a dead one.
-    policy = ScanPolicy(commit_delay_max=2 * DELAY)
+    policy = ScanPolicy(commit_delay_max=2 * DELAY, step_rule=rule)
     intake = Intake(postgres_store, mailbox, policy=policy)
-    writers = Writers(url, IDS // (1 if stride == 1 else 2), stride=stride)
+    writers = Writers(url, IDS, stride=stride)
+    began_s = restarted_at_s = CLOCK.monotonic()
     writers.start(seed=stride)
-    restarted_at_s = CLOCK.monotonic()
-    watermark = 0
+    watermark = restarts = restarts_in_gaps = 0
     while writers.running:
         sleep(min(intake.scan.step(), 0.05))
-        assert intake.watermark >= watermark
-        watermark = intake.watermark
+        state = intake.store.intake.state()
+        assert state.watermark >= watermark
+        watermark = state.watermark
         if CLOCK.monotonic() - restarted_at_s > 0.7:
             intake.restart()
+            restarts += 1
+            restarts_in_gaps += any(gap.decision is GapDecision.OPEN for gap in state.ledger)
             restarted_at_s = CLOCK.monotonic()
     writers.join()
     assert writers.failures == []
+    took_s = CLOCK.monotonic() - began_s
     newest = max(writers.committed)
-    scan_until(intake, lambda: intake.watermark >= newest, seconds=60)
+    lag_s = scan_until(intake, lambda: intake.watermark >= newest, seconds=60)
     assert len(writers.rolled_back) > IDS * 0.01
+    assert restarts_in_gaps > 0
     check_all(intake, writers.committed)
+    counts = postgres_store.reads.counts()
+    print(  # noqa: T201
+        f"stride {stride}, declared {rule is not None}: {len(writers.committed)} committed and "
+        f"{len(writers.rolled_back)} rolled back in {took_s:.0f} s, ids to {newest}, {restarts} "
+        f"restarts ({restarts_in_gaps} with a gap open), {counts.permanent_ids} ids passed, "
+        f"W {lag_s:.1f} s behind the last commit"
+    )
 
 
 def test_one_rollback_in_twenty_at_full_speed_does_not_let_w_fall_behind(
