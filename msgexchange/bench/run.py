@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgexchange.bench.backlog import backlog
 from msgexchange.bench.figures import Figure
 from msgexchange.bench.flushing import flush
 from msgexchange.bench.housekeeping import STANDING, housekeeping
@@ -20,7 +21,6 @@ LEFT_OUT = (
     "the plan's 20,000 events acknowledged after its commit",
     "delay from row insert to acknowledgement at 50, 200, 500 messages/s",
     "growth: throughput with large tables",
-    "backlog of 1,000,000 rows: memory",
     "tracing on and off",
     "idle",
 )
@@ -44,13 +44,15 @@ class Size:
     aged_messages: int
     paced: int
     paced_rounds: int
+    backlog: int
+    backlog_few: int
+    backlog_rounds: int
 
     @property
     def parts(self) -> int:
         """How often ``measure`` tells that a part is done."""
-        return (
-            4 * self.rounds + 4 * self.plan_rounds + 2 * self.flush_rounds + 2 * self.paced_rounds
-        )
+        pairs = self.flush_rounds + self.paced_rounds + self.backlog_rounds
+        return 4 * self.rounds + 4 * self.plan_rounds + 2 * pairs
 
 
 SHORT = Size(
@@ -67,6 +69,9 @@ SHORT = Size(
     aged_messages=10_000,
     paced=500,
     paced_rounds=1,
+    backlog=100_000,
+    backlog_few=10_000,
+    backlog_rounds=1,
 )
 FULL = Size(
     rounds=7,
@@ -82,6 +87,9 @@ FULL = Size(
     aged_messages=50_000,
     paced=3_000,
     paced_rounds=3,
+    backlog=1_000_000,
+    backlog_few=10_000,
+    backlog_rounds=1,
 )
 TINY = Size(
     rounds=1,
@@ -97,6 +105,9 @@ TINY = Size(
     aged_messages=2 * STANDING,
     paced=20,
     paced_rounds=1,
+    backlog=1_500,
+    backlog_few=100,
+    backlog_rounds=1,
 )
 """Shows that everything is measured and checked; its figures mean nothing."""
 
@@ -123,8 +134,17 @@ def measure(
 ) -> Measured:
     """Every figure; ``tell`` hears what goes on, ``size.parts`` times. ``folder``: for fsync."""
     machine = {**said, **_machine(folder)}
+    # Before anything else, so that no memory is free already in which it could grow unseen.
+    taking_in = backlog(
+        product,
+        sites,
+        messages=size.backlog,
+        few=size.backlog_few,
+        rounds=size.backlog_rounds,
+        tell=lambda: tell("backlog"),
+    )
     plans = Plans(product, sites, flights=size.plan_flights)
-    # First, so that no earlier round's memory hides what the plan takes.
+    # Early, so that no earlier round's memory hides what the plan takes.
     for _ in range(size.plan_rounds):
         plans.round(lambda: tell("plan, dispatch, flights"))
     batched = sustained(
@@ -162,7 +182,8 @@ def measure(
         rounds=size.paced_rounds,
         tell=lambda: tell("daily jobs"),
     )
-    return Measured([batched, singles, *plans.figures(), flushes, keeping], machine, LEFT_OUT)
+    figures = [batched, singles, *plans.figures(), flushes, keeping, taking_in]
+    return Measured(figures, machine, LEFT_OUT)
 
 
 def _machine(folder: Path) -> Mapping[str, str]:

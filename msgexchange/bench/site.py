@@ -75,6 +75,7 @@ class Site:
             "MSGEXCHANGE_KAFKA__CREATE_TOPICS": "true",
             "MSGEXCHANGE_KAFKA__DELIVERY": "at-least-once",
             "MSGEXCHANGE_REQUESTS__ACCEPT_FOREIGN": "true",
+            "MSGEXCHANGE_REQUESTS__MATCH": "kind",
             "MSGEXCHANGE_HTTP__PORT": "0",
             "MSGEXCHANGE_TELEMETRY__LOG_LEVEL": "warning",
         }
