@@ -17,6 +17,8 @@ class Decision:
     before: FlightState | None
     after: FlightState
     changes: Changes
+    said: tuple[str, ...] = ()
+    """Names the message spoke of, changed or not."""
 
 
 @dataclass(frozen=True, slots=True)

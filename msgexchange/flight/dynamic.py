@@ -38,7 +38,9 @@ def decide_operation(
         known = flights.get(block.flid)
         before = known or unborn(block.flid, None, last_versions.get(block.flid, 0))
         after = apply(before, block.commands, cause=cause)
-        decisions.append(Decision(known, after, difference(before.content, after.content)))
+        changes = difference(before.content, after.content)
+        said = tuple(command.name for command in block.commands)
+        decisions.append(Decision(known, after, changes, said))
     return Applied(tuple(decisions))
 
 
@@ -53,6 +55,7 @@ def decide_deletion(flights: Flights, deletion: Deletion, *, cause: MailboxId) -
                 before := flights[flid],
                 replace(apply(before, (), cause=cause), status=FlightStatus.DELETED),
                 Changes({}, {}, ()),
+                ("status",),
             )
             for flid in deletion.flids
         )

@@ -83,6 +83,10 @@ class References:
                 self._written[place] = merged, cause
                 self._removed.discard(place)
 
+    def record(self, key: RecordKey) -> Record | None:
+        """The record as it is now, None where there is none."""
+        return self._now.get(key)
+
     def changes(self) -> ReferenceChanges:
         return ReferenceChanges(
             replaced_types=frozenset(self._replaced),

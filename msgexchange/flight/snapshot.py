@@ -82,7 +82,8 @@ def _decide_flight(
     known = flights.get(planned.flid)
     before = _base(known, planned, last_versions)
     after = apply(before, planned.commands, cause=cause)
-    return Decision(known, after, difference(before.content, after.content))
+    said = ("status", "operationDay", *(command.name for command in planned.commands))
+    return Decision(known, after, difference(before.content, after.content), said)
 
 
 def _base(

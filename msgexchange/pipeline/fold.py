@@ -94,9 +94,19 @@ class Fold:
     """Takes messages in id order and gathers one batch; stops before one that must fail."""
 
     def __init__(
-        self, view: View, rules: PumpRules, *, now: datetime, started_at: datetime
+        self,
+        view: View,
+        rules: PumpRules,
+        *,
+        now: datetime,
+        started_at: datetime,
+        replaying: bool = False,
     ) -> None:
+        """``replaying``: a person saw what each message would do, and takes it upon himself that
+        nobody asked for it, or that a plan of the day is newer; whoever fails stays dead.
+        """
         self._rules = rules
+        self._replaying = replaying
         self._stored = view.flights
         self._flights = dict(view.flights)
         self._last_versions = view.last_versions
@@ -104,14 +114,34 @@ class Fold:
         self._now = now
         self._newest_plans = dict(view.newest_plans)
         self._holders = dict(view.holders)
-        self._results = Results(rules.failure, view.exhausted_kinds, now=now, started_at=started_at)
+        self._results = Results(
+            rules.failure,
+            view.exhausted_kinds,
+            now=now,
+            started_at=started_at,
+            replaying=replaying,
+        )
         self._plan_days: dict[date, datetime] = {}
-        self._changes: list[ChangeRow] = []
-        self._events: list[NewEvent] = []
+        self.changes: list[ChangeRow] = []
+        self.events: list[NewEvent] = []
         self._references = References(view.references)
         self.snapshots: list[SnapshotEntry] = []
         self.leaving: list[FlightState] = []
         """Past flights that make way for a plan of another day, as they are stored."""
+
+    @property
+    def messages(self) -> Sequence[MessageResult]:
+        """What became of those taken so far."""
+        return self._results.messages
+
+    @property
+    def references(self) -> References:
+        """Reference records as they are now."""
+        return self._references
+
+    @property
+    def _accepts_unasked(self) -> bool:
+        return self._replaying or self._rules.accept_foreign
 
     @property
     def alerts(self) -> list[tuple[str, str]]:
@@ -146,7 +176,7 @@ class Fold:
 
     def batch(self) -> Batch:
         """Everything taken, as one commit writes it."""
-        touched = {change.flid for change in self._changes}
+        touched = {change.flid for change in self.changes}
         left = {state.flid for state in self.leaving}
         return Batch(
             messages=self._results.messages,
@@ -159,8 +189,8 @@ class Fold:
                 for flid, state in self._flights.items()
                 if flid in touched
             ],
-            changes=self._changes,
-            events=self._events,
+            changes=self.changes,
+            events=self.events,
             plan_days=self._plan_days,
             references=self._references.changes(),
             exhausted_kinds=self._results.exhausted_kinds,
@@ -225,7 +255,7 @@ class Fold:
                 outcome = self._decide_plan(incoming, message, plan, leaving)
                 self._conclude(incoming, message, plan, outcome, leaving)
             case Reference() as told:
-                if told.act is ReferenceAct.RESP and not self._rules.accept_foreign:
+                if told.act is ReferenceAct.RESP and not self._accepts_unasked:
                     results.skip(incoming, "no-open-request", alert=True)
                 else:
                     self._references.apply(told, incoming.entry.message_id)
@@ -267,8 +297,8 @@ class Fold:
             plan,
             cause=incoming.entry.message_id,
             sent_at=message.meta.sent_at,
-            newest_sent_at=self._newest_plans,
-            answers_open_request=self._rules.accept_foreign,
+            newest_sent_at={} if self._replaying else self._newest_plans,
+            answers_open_request=self._accepts_unasked,
             last_versions=last_versions,
         )
 
@@ -343,9 +373,9 @@ class Fold:
             for event in events_of(decision, message.meta, timezone=self._rules.timezone)
         ]
         self.leaving += leaving
-        self._changes += changes
-        self._events += farewells
-        self._events += events
+        self.changes += changes
+        self.events += farewells
+        self.events += events
         self._flights.update({decision.after.flid: decision.after for decision in decisions})
 
     def _remember_plan(self, plan: Plan, message: Message) -> None:
@@ -353,7 +383,9 @@ class Fold:
         if plan.kind is PlanKind.ADFT or sent_at is None:
             return
         for day in plan.operation_days:
-            self._newest_plans[day] = self._plan_days[day] = sent_at
+            newest = self._newest_plans.get(day)
+            if newest is None or newest <= sent_at:
+                self._newest_plans[day] = self._plan_days[day] = sent_at
 
     def _log_plan(self, incoming: Incoming, message: Message) -> None:
         """One row for every decoded plan, whatever became of it (spec 2.6)."""
@@ -394,9 +426,23 @@ def provenance(decision: Decision) -> list[list[Json | None]]:
     """``[field, old, new]`` of what one message changed, null for absent (spec 2.3).
 
     Against what is stored, so that a version can be unfolded again; ``status`` and
-    ``operationDay`` stand beside the protocol names.
+    ``operationDay`` stand beside the protocol names. A field it said again as it was has old and
+    new alike: whoever replays an older message must know who said it last.
     """
-    return list(_provenance(decision))
+    changed = list(_provenance(decision))
+    told = {name for name, _, _ in changed}
+    after = decision.after
+    again = sorted(set(decision.said) - told)
+    values: dict[str, Json | None] = {
+        "status": after.status.value,
+        "operationDay": after.operation_day.isoformat() if after.operation_day else None,
+    }
+    content = after.content
+    return changed + [
+        [name, value, value]
+        for name in again
+        for value in (values[name] if name in values else content.get(name),)
+    ]
 
 
 def _provenance(decision: Decision) -> Iterator[list[Json | None]]:

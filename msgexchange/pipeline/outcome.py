@@ -36,7 +36,10 @@ class Results:
         *,
         now: datetime,
         started_at: datetime,
+        replaying: bool = False,
     ) -> None:
+        """``replaying``: nobody stands at the head, so a failure is dead, with its own class."""
+        self._replaying = replaying
         self._policy = policy
         self._hopeless = hopeless
         self._now = now
@@ -71,6 +74,9 @@ class Results:
 
     def fail(self, incoming: Incoming, error_class: ErrorClass, reason: str) -> bool:
         """One charged failure; False (nothing written) unless the message stands first."""
+        if self._replaying:
+            self.die(incoming, error_class, reason)
+            return True
         if self.messages:
             return False
         entry = incoming.entry

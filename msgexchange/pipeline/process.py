@@ -1,25 +1,21 @@
 """The pump: heads of the line, decided and committed in one transaction (spec 3.3-3.6)."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from msgexchange.clock import Clock
-from msgexchange.flight.messages import Inexpressible, Message, Plan, Unsupported
-from msgexchange.flight.reference import Reference
-from msgexchange.flight.snapshot import clashing
-from msgexchange.flight.state import FlightState
-from msgexchange.ids import Fence, Flid, Identity, MailboxId
+from msgexchange.ids import Fence, MailboxId
 from msgexchange.lifecycle.head_of_line import Idle, WaitUntil, Work, next_step
-from msgexchange.lifecycle.identity import identity_of
 from msgexchange.lifecycle.states import TERMINAL, InboxEntry, MessageState
 from msgexchange.pipeline.attempt import LOSSES_CHARGED, CarefulStart, Losses
-from msgexchange.pipeline.fold import Fold, PumpRules, View
+from msgexchange.pipeline.fold import Fold, PumpRules
 from msgexchange.pipeline.incoming import Broken, Crashed, Decode, Incoming, judge, within
 from msgexchange.pipeline.leaving import Unwritten, WayMaking
 from msgexchange.pipeline.step import NOW, PauseS
 from msgexchange.pipeline.traced import attempted, failure_fields, in_context
+from msgexchange.pipeline.view import view_of
 from msgexchange.ports import (
     Batch,
     Dependency,
@@ -31,7 +27,6 @@ from msgexchange.ports import (
     MessageResult,
     PortError,
     PumpStore,
-    PumpTransaction,
     RetryNow,
     SnapshotEntry,
     Telemetry,
@@ -239,7 +234,7 @@ class Pump:
         marked = dict(self._marked)
         with self._store.transaction(self._fence) as transaction:
             transaction.confirm_heads([one.entry for one in incoming])
-            view = self._view(transaction, incoming)
+            view = view_of(transaction, incoming, self._rules)
             fold = Fold(view, self._rules, now=now, started_at=started_at)
             decided_at = [self._clock.now()]
             for one in incoming:
@@ -285,61 +280,6 @@ class Pump:
             # The fold takes nothing of a message before its decision is whole.
             reason = f"deciding failed: {type(failure).__name__}: {failure}"
             return fold.take(replace(one, judged=Broken(reason)))
-
-    def _view(self, transaction: PumpTransaction, incoming: Sequence[Incoming]) -> View:
-        messages = [one.message for one in incoming if one.message]
-        flids = {flid for one in incoming for flid in one.flids}
-        days = {
-            day
-            for message in messages
-            if isinstance(message.content, Plan)
-            for day in message.content.operation_days
-        }
-        doubtful = any(isinstance(m.content, Unsupported | Inexpressible) for m in messages)
-        flights = transaction.flights(flids) if flids else {}
-        unknown = flids - flights.keys()
-        clashes = self._clashes(flights, messages)
-        told = [m.content for m in messages if isinstance(m.content, Reference)]
-        records = {key for reference in told for key in reference.keys}
-        return View(
-            holders=transaction.holders(self._identities(messages)) if messages else {},
-            flights=flights,
-            last_versions=transaction.last_versions(unknown) if unknown else {},
-            newest_plans=transaction.newest_plans(days) if days else {},
-            exhausted_kinds=transaction.exhausted_kinds(self._rules.codec_version)
-            if doubtful
-            else frozenset(),
-            changed_at=transaction.changed_at(clashes) if clashes else {},
-            references=transaction.references(records) if records else {},
-        )
-
-    def _clashes(
-        self, flights: Mapping[Flid, FlightState], messages: Sequence[Message]
-    ) -> set[Flid]:
-        """Stored flights that may have to make way for a plan."""
-        if self._rules.sweep is None:
-            return set()
-        return {
-            planned.flid
-            for message in messages
-            if isinstance(message.content, Plan)
-            for planned in clashing(flights, message.content)
-        }
-
-    def _identities(self, messages: Sequence[Message]) -> set[Identity]:
-        policy = self._rules.identity
-        return {
-            identity_of(
-                sndr=m.meta.sndr,
-                type_=m.meta.type,
-                styp=m.meta.styp,
-                seqn=m.meta.seqn,
-                sent_at=m.meta.sent_at,
-                policy=policy,
-            )
-            for m in messages
-            if m.meta.sent_at is not None or not policy.include_day_boundary
-        }
 
     def _after_commit(
         self,

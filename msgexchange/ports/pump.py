@@ -129,12 +129,8 @@ class OpenAttempt:
     crashes: int
 
 
-class PumpTransaction(Protocol):
-    """Holds the fence (shared) and the writer row; READ COMMITTED; commits on a clean exit."""
-
-    def confirm_heads(self, entries: Sequence[InboxEntry]) -> None:
-        """``HeadsMoved`` unless these are still the smallest non-terminal ids, unchanged."""
-        ...
+class FoldReads(Protocol):
+    """What a fold is told of the store."""
 
     def holders(self, identities: Iterable[Identity]) -> Mapping[Identity, Holder]:
         """Who holds each identity, in inbox or archive."""
@@ -159,6 +155,14 @@ class PumpTransaction(Protocol):
         ...
 
     def exhausted_kinds(self, codec_version: str) -> frozenset[tuple[str, str]]: ...
+
+
+class PumpTransaction(FoldReads, Protocol):
+    """Holds the fence (shared) and the writer row; READ COMMITTED; commits on a clean exit."""
+
+    def confirm_heads(self, entries: Sequence[InboxEntry]) -> None:
+        """``HeadsMoved`` unless these are still the smallest non-terminal ids, unchanged."""
+        ...
 
     def commit_batch(self, batch: Batch, *, now: datetime, codec_version: str) -> None:
         """Write it all in a constant number of statements; back-fill intents included."""

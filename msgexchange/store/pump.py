@@ -147,17 +147,13 @@ class Pump:
         check_fence(self._sessions, fence)
 
 
-class _Transaction:
-    """A ``PumpTransaction``; the fence and the writer row are held."""
+class FoldReading:
+    """The ``FoldReads`` of one connection."""
 
-    def __init__(self, connection: Connection, writer: HeldWriter, run: PumpStatements) -> None:
+    def __init__(self, connection: Connection, run: PumpStatements) -> None:
         self._connection = connection
-        self._writer = writer
         self._run = run
         self._strays: dict[Flid, Strays] = {}
-
-    def confirm_heads(self, entries: Sequence[InboxEntry]) -> None:
-        self._run.messages.confirm_heads(self._connection, entries)
 
     def holders(self, identities: Iterable[Identity]) -> Mapping[Identity, Holder]:
         return self._run.messages.holders(self._connection, identities)
@@ -184,6 +180,17 @@ class _Transaction:
     def exhausted_kinds(self, codec_version: str) -> frozenset[tuple[str, str]]:
         rows = self._connection.execute(_KINDS, {"codec_version": codec_version})
         return frozenset((row.type, row.styp) for row in rows)
+
+
+class _Transaction(FoldReading):
+    """A ``PumpTransaction``; the fence and the writer row are held."""
+
+    def __init__(self, connection: Connection, writer: HeldWriter, run: PumpStatements) -> None:
+        super().__init__(connection, run)
+        self._writer = writer
+
+    def confirm_heads(self, entries: Sequence[InboxEntry]) -> None:
+        self._run.messages.confirm_heads(self._connection, entries)
 
     def commit_batch(self, batch: Batch, *, now: datetime, codec_version: str) -> None:
         run, connection = self._run, self._connection

@@ -155,7 +155,12 @@ def _change(row: Any) -> ChangeView:
         version=row.state_version,
         message_id=MailboxId(row.msg_id),
         at=row.changed_at,
-        changes=[(name, _said(old), _said(new)) for name, old, new in orjson.loads(row.changes)],
+        changes=[
+            (name, _said(old), _said(new))
+            for name, old, new in orjson.loads(row.changes)
+            # What a message said again as it was is no change.
+            if old != new
+        ],
     )
 
 
