@@ -1,8 +1,9 @@
 """Where people act on single messages, built from settings."""
 
+import os
 from functools import partial
 
-from msgexchange.app.steps import limits_of
+from msgexchange.app.steps import limits_of, pump_rules
 from msgexchange.codec.catalogue import Catalogue
 from msgexchange.codec.decode import decode
 from msgexchange.config import Settings
@@ -10,6 +11,8 @@ from msgexchange.flight.messages import Decoded
 from msgexchange.ids import EventId
 from msgexchange.pipeline.letters import LetterDesk
 from msgexchange.pipeline.redeliver import redeliver
+from msgexchange.pipeline.replaying import ReplayDesk
+from msgexchange.ports import Mailbox
 from msgexchange.store.sql_store import SqlStore
 from msgexchange.web.admin import Admin
 
@@ -23,12 +26,29 @@ def letter_desk(settings: Settings, store: SqlStore, catalogue: Catalogue) -> Le
     )
 
 
+def replay_desk(
+    settings: Settings, store: SqlStore, catalogue: Catalogue, mailbox: Mailbox
+) -> ReplayDesk:
+    """Tells what a replay would do, and orders it."""
+    return ReplayDesk(
+        store.replays,
+        mailbox,
+        decode=partial(decoded, settings, catalogue),
+        rules=pump_rules(settings, catalogue),
+        text_bytes_max=settings.codec.limits.text_max,
+        now=store.leader.database_now,
+        new_order_id=lambda: os.urandom(8).hex(),
+    )
+
+
 def decoded(settings: Settings, catalogue: Catalogue, text: str) -> Decoded:
     """A raw text by the site's catalogue, limits and time zone."""
     return decode(text, catalogue, limits_of(settings), settings.site.timezone)
 
 
-def admin_desk(settings: Settings, store: SqlStore, catalogue: Catalogue) -> Admin | None:
+def admin_desk(
+    settings: Settings, store: SqlStore, catalogue: Catalogue, mailbox: Mailbox
+) -> Admin | None:
     """What ``/admin`` does; None without a token."""
     token = settings.http.admin_token
     if token is None:
@@ -47,6 +67,7 @@ def admin_desk(settings: Settings, store: SqlStore, catalogue: Catalogue) -> Adm
     return Admin(
         token=token.get_secret_value(),
         desk=letter_desk(settings, store, catalogue),
+        replays=replay_desk(settings, store, catalogue, mailbox),
         audit=store.audit,
         redeliver=again,
         timezone=settings.site.timezone.key,

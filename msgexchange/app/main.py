@@ -17,7 +17,7 @@ from msgexchange.app.addresses import BOOTSTRAP_FILE
 from msgexchange.app.asking import asking_rules, new_request_id
 from msgexchange.app.benching import bench, bench_profile
 from msgexchange.app.demo import demo
-from msgexchange.app.desks import letter_desk
+from msgexchange.app.desks import letter_desk, replay_desk
 from msgexchange.app.duties import open_history, schedules
 from msgexchange.app.observing import Broker, Sources, observe, verify
 from msgexchange.app.process import serve
@@ -51,6 +51,7 @@ from msgexchange.pipeline.import_states import (
 )
 from msgexchange.pipeline.letters import LetterDesk
 from msgexchange.pipeline.redeliver import redeliver
+from msgexchange.pipeline.replaying import ReplayDesk
 from msgexchange.ports import Acceptance, Audit, JobRun, Reads, Redelivery, StoreInfo
 from msgexchange.simulation.campaign import campaign
 from msgexchange.store.schema import MigrationEdited, at_head
@@ -174,6 +175,16 @@ class Site:
     def letters(self, settings: Settings) -> Iterator[LetterDesk]:
         with self._store(settings) as store:
             yield letter_desk(settings, store, open_catalogue(settings))
+
+    @contextmanager
+    def replays(self, settings: Settings) -> Iterator[ReplayDesk]:
+        catalogue = open_catalogue(settings)
+        mailbox = open_mailbox(settings)
+        try:
+            with self._store(settings) as store:
+                yield replay_desk(settings, store, catalogue, mailbox)
+        finally:
+            mailbox.close()
 
     @contextmanager
     def audit(self, settings: Settings) -> Iterator[Audit]:

@@ -210,7 +210,9 @@ class Serving:
             body_bytes_max=settings.http.body_max,
             now=self.clock.now,
             is_shadow=settings.profile is Profile.SHADOW,
-            admin=admin_desk(settings, self.adapters.store, self.adapters.catalogue),
+            admin=admin_desk(
+                settings, self.adapters.store, self.adapters.catalogue, self.adapters.mailbox
+            ),
         )
         self._server = start(
             create_app(deps),

@@ -9,6 +9,7 @@ from msgexchange import __version__
 from msgexchange.app.adapters import Adapters
 from msgexchange.app.duties import daily_jobs, leaves_by_plan, way_making
 from msgexchange.clock import Clock
+from msgexchange.codec.catalogue import Catalogue
 from msgexchange.codec.decode import decode
 from msgexchange.codec.limits import Limits
 from msgexchange.config import Profile, Settings
@@ -35,6 +36,7 @@ from msgexchange.pipeline.leadership import Right, RightfulProducer
 from msgexchange.pipeline.process import Pump, PumpBounds
 from msgexchange.pipeline.publish_flights import SchdFlush
 from msgexchange.pipeline.publishing import Publisher, Publishing
+from msgexchange.pipeline.replay import PumpWithOrders, ReplayOrders
 from msgexchange.pipeline.step import Breakable, Step
 from msgexchange.ports import (
     Dependency,
@@ -161,7 +163,7 @@ class Steps:
             clock=self._clock,
             decode=self.decode,
             fence=self._fence,
-            rules=self._pump_rules(),
+            rules=pump_rules(settings, self._adapters.catalogue),
             bounds=bounds,
             telemetry=self._telemetry,
             tracing=self._tracing,
@@ -170,27 +172,21 @@ class Steps:
             way_making=way_making(settings, self._adapters.store),
             green_at_s=self._green_at_s,
         )
-        return Opened(pump, resumed=pump.resumed)
-
-    def _pump_rules(self) -> PumpRules:
-        settings = self._settings
-        return PumpRules(
-            identity=IdentityPolicy(
-                reuse_after=settings.identity.reuse_after,
-                include_day_boundary=settings.identity.include_day_boundary,
-            ),
-            failure=FailurePolicy(
-                attempts_max=settings.pipeline.max_attempts,
-                backoff=self._backoff,
-                head_deadline=settings.pipeline.head_deadline,
-            ),
-            unknown_flight=settings.flights.unknown,
-            accept_foreign=settings.requests.accept_foreign,
-            timezone=settings.site.timezone.key,
-            plan_type=self._adapters.catalogue.envelope.plan,
-            sweep=leaves_by_plan(settings),
-            codec_version=f"{__version__}/{self._adapters.catalogue.fingerprint}",
+        store = self._adapters.store
+        orders = ReplayOrders(
+            store=store.replays,
+            mailbox=self._adapters.mailbox,
+            clock=self._clock,
+            decode=self.decode,
+            fence=self._fence,
+            rules=pump_rules(settings, self._adapters.catalogue),
+            telemetry=self._telemetry,
+            text_bytes_max=settings.codec.limits.text_max,
+            wake_delivery=partial(self._ring, "dispatcher-msg"),
+            log_snapshot=store.pump.log_snapshot,
+            way_making=way_making(settings, store),
         )
+        return Opened(PumpWithOrders(pump, orders, self._clock), resumed=pump.resumed)
 
     def _delivery_rules(self, window_max: int) -> DeliveryRules:
         return DeliveryRules(
@@ -364,3 +360,24 @@ def step_rule(settings: Settings) -> StepRule | None:
     inbound = settings.mailbox.inbound
     step = inbound.id_step or 1
     return StepRule(step, inbound.id_offset or 1) if step > 1 else None
+
+
+def pump_rules(settings: Settings, catalogue: Catalogue) -> PumpRules:
+    """How this site has messages decided."""
+    return PumpRules(
+        identity=IdentityPolicy(
+            reuse_after=settings.identity.reuse_after,
+            include_day_boundary=settings.identity.include_day_boundary,
+        ),
+        failure=FailurePolicy(
+            attempts_max=settings.pipeline.max_attempts,
+            backoff=Backoff(settings.pipeline.backoff, settings.pipeline.backoff_cap),
+            head_deadline=settings.pipeline.head_deadline,
+        ),
+        unknown_flight=settings.flights.unknown,
+        accept_foreign=settings.requests.accept_foreign,
+        timezone=settings.site.timezone.key,
+        plan_type=catalogue.envelope.plan,
+        sweep=leaves_by_plan(settings),
+        codec_version=f"{__version__}/{catalogue.fingerprint}",
+    )

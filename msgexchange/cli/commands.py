@@ -14,6 +14,7 @@ from msgexchange.cli.jobs import jobs
 from msgexchange.cli.letters import dead, discard
 from msgexchange.cli.reading import explain, flight, flights, head, status
 from msgexchange.cli.redelivering import redeliver
+from msgexchange.cli.replaying import replay
 from msgexchange.cli.requesting import request, requests
 from msgexchange.cli.running import demo, serve, store, verify
 from msgexchange.cli.sending import send
@@ -64,6 +65,7 @@ for command in (
     explain,
     dead,
     discard,
+    replay,
     redeliver,
     audit,
     request,

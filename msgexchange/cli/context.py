@@ -17,6 +17,7 @@ from msgexchange.ids import EventId, Flid
 from msgexchange.invariants.observation import Violation
 from msgexchange.lifecycle.request import Request, Wanted
 from msgexchange.pipeline.letters import LetterDesk
+from msgexchange.pipeline.replaying import ReplayDesk
 from msgexchange.ports import Audit, JobRun, Reads, Redelivery, StoreInfo
 
 WRONG = 1
@@ -89,6 +90,8 @@ class Backends(Protocol):
         ...
 
     def letters(self, settings: Settings) -> AbstractContextManager[LetterDesk]: ...
+
+    def replays(self, settings: Settings) -> AbstractContextManager[ReplayDesk]: ...
 
     def audit(self, settings: Settings) -> AbstractContextManager[Audit]: ...
 

@@ -30,7 +30,9 @@ def terminal_in_id_order(seen: Observation) -> Iterator[Violation]:
     in_line = [
         fact
         for fact in sorted(seen.store.messages, key=lambda fact: fact.message_id)
-        if fact.error_class is not ErrorClass.LATE and fact.message_id not in late
+        if fact.error_class is not ErrorClass.LATE
+        and fact.message_id not in late
+        and not fact.replayed
     ]
     line = [fact for fact in in_line if fact.finished_at is not None]
     for earlier, later in pairwise(line):

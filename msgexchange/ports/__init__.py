@@ -94,6 +94,13 @@ from msgexchange.ports.reads import (
     StoreCounts,
 )
 from msgexchange.ports.redelivery import DeadEvent, Redelivery, RedeliveryTransaction
+from msgexchange.ports.replay import (
+    ReplayOrder,
+    ReplayReads,
+    Replays,
+    ReplayTransaction,
+    Saying,
+)
 from msgexchange.ports.telemetry import Telemetry
 from msgexchange.ports.transactions import (
     DeliveryStopped,
@@ -179,8 +186,13 @@ __all__ = [
     "RedeliveryTransaction",
     "ReferenceView",
     "Refused",
+    "ReplayOrder",
+    "ReplayReads",
+    "ReplayTransaction",
+    "Replays",
     "RetentionStore",
     "RetryNow",
+    "Saying",
     "SchdStore",
     "Slice",
     "SnapshotEntry",

@@ -29,6 +29,8 @@ class MessageFact:
     finished_at: datetime | None
     mark_intended: bool
     mark_confirmed: bool
+    replayed: bool = False
+    """A person had it replayed: it ended out of its turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,6 +53,7 @@ _MESSAGE_COLUMNS = (
     "finished_at",
     "backfill_at",
     "backfill_next_at",
+    "replayed_at",
 )
 _MESSAGES = union_all(
     select(*(proc_state.c[name] for name in _MESSAGE_COLUMNS)),
@@ -159,6 +160,7 @@ def _message(row: Any) -> MessageFact:
         finished_at=row.finished_at,
         mark_intended=row.backfill_next_at is not None,
         mark_confirmed=row.backfill_at is not None,
+        replayed=row.replayed_at is not None,
     )
 
 

@@ -31,11 +31,17 @@ from msgexchange.ports import Act, HeadsMoved, Letter, LetterQuery, LettersTrans
 from msgexchange.store.audit import AuditRows
 from msgexchange.store.bulk import Among, Bulk
 from msgexchange.store.sessions import Sessions
-from msgexchange.store.tables import DEAD, dead_text, found_by_key, proc_state, proc_state_hst
+from msgexchange.store.tables import (
+    DEAD,
+    SKIPPED,
+    dead_text,
+    found_by_key,
+    proc_state,
+    proc_state_hst,
+)
 from msgexchange.store.transaction import HeldWriter
 from msgexchange.store.types import Stamp
 
-SKIPPED = literal_column("'SKIPPED'", String())
 _COLUMNS = (
     "msg_id",
     "state",

@@ -26,9 +26,11 @@ from msgexchange.lifecycle.states import TERMINAL, ErrorClass, InboxEntry, Messa
 from msgexchange.ports import HeadsMoved, MessageResult
 from msgexchange.store.bulk import Among, Bulk, ChangeRows, Given
 from msgexchange.store.tables import (
+    DEAD,
     FAILED,
     IDENTITY_CHARS,
     PENDING,
+    SKIPPED,
     found_by_key,
     inbox_cursor,
     proc_state,
@@ -77,6 +79,10 @@ _SET_BY_RESULT = (
     "finished_at",
     "backfill_next_at",
 )
+_KEPT_BY_REPLAY = frozenset(
+    {"identity_key", "sndr", "type", "styp", "seqn", "dttm", "sent_at", "digest", "note"}
+)
+_SET_BY_REPLAY = frozenset(_SET_BY_RESULT) - {"processing_started_at", "backfill_next_at"}
 
 
 class Messages:
@@ -89,6 +95,7 @@ class Messages:
             name: proc_state.c[name].type for name in ("msg_id", "last_cause", *_SET_BY_RESULT)
         }
         self._settle = bulk.change(given, _settle)
+        self._resettle = bulk.change(given, _resettle)
         self._unbind = [_unbind(bulk, table) for table in (proc_state, proc_state_hst)]
 
     def heads(self, connection: Connection, limit: int) -> list[InboxEntry]:
@@ -132,6 +139,30 @@ class Messages:
                 f"{len(results) - settled} of {len(results)} heads were settled before"
             )
 
+    def resettle(
+        self, connection: Connection, results: Sequence[MessageResult], *, now: datetime
+    ) -> None:
+        """Write what a replay made of each; ``HeadsMoved`` if one is not to be replayed any more.
+
+        The mark of a message stays as it is: it was terminal before, and is again.
+        """
+        # Also within the set: what stays bound would clash with who takes it over.
+        given_up = {id_ for r in results if (id_ := _gives_up(r)) is not None}
+        keys = [{"msg_id": id_} for id_ in sorted(given_up)]
+        for unbind in self._unbind:
+            unbind(connection, keys)
+        settled = self._resettle(connection, [_row(result, given_up, now) for result in results])
+        if settled != len(results):
+            raise HeadsMoved(
+                f"{len(results) - settled} of {len(results)} messages were replayed or discarded"
+            )
+
+
+def _gives_up(result: MessageResult) -> MailboxId | None:
+    """Whose identity the message takes over (``reuses:<id>``, ``supersedes:<id>``)."""
+    _, _, holder = (result.decision_note or "").partition(":")
+    return MailboxId(int(holder)) if holder else None
+
 
 def inbox_entry(row: Any) -> InboxEntry:
     """One row of ``HEADS``."""
@@ -167,6 +198,27 @@ def _settle(given: Given) -> Any:
     return (
         update(proc_state)
         .where(proc_state.c.msg_id == given("msg_id"), found_by_key(IS_OPEN))
+        .values(values)
+    )
+
+
+def _resettle(given: Given) -> Any:
+    taken = _SET_BY_REPLAY - _KEPT_BY_REPLAY
+    values: dict[str, ColumnElement[Any]] = {name: given(name) for name in sorted(taken)}
+    # Identity and history are kept, whatever a text that is read differently now says.
+    values |= {
+        name: func.coalesce(given(name), proc_state.c[name])
+        for name in (*_KEPT_BY_REPLAY, "last_cause")
+    }
+    values["processing_started_at"] = literal_column("NULL")
+    values["replayed_at"] = given("finished_at")
+    return (
+        update(proc_state)
+        .where(
+            proc_state.c.msg_id == given("msg_id"),
+            found_by_key(proc_state.c.state.in_([DEAD, SKIPPED])),
+            proc_state.c.discarded_at.is_(None),
+        )
         .values(values)
     )
 

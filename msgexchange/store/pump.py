@@ -178,8 +178,7 @@ class FoldReading:
         return self._run.references.load(self._connection, list(keys))
 
     def exhausted_kinds(self, codec_version: str) -> frozenset[tuple[str, str]]:
-        rows = self._connection.execute(_KINDS, {"codec_version": codec_version})
-        return frozenset((row.type, row.styp) for row in rows)
+        return _exhausted(self._connection, codec_version)
 
 
 class _Transaction(FoldReading):
@@ -195,46 +194,77 @@ class _Transaction(FoldReading):
     def commit_batch(self, batch: Batch, *, now: datetime, codec_version: str) -> None:
         run, connection = self._run, self._connection
         run.messages.settle(connection, batch.messages, now=now)
-        if batch.left:
-            run.removal.remove(connection, batch.left, now=now)
-        run.flights.write(connection, batch.flights, self._strays, now=now)
-        run.insert_changes(connection, [change_row(change, now) for change in batch.changes])
-        run.appender.append(self._writer, batch.events, now=now)
+        write_batch(self._writer, run, self._strays, batch, now=now, codec_version=codec_version)
         run.insert_attempts(connection, _attempt_rows(batch.messages, now))
-        self._keep_texts(batch.messages, now)
-        self._remember_plans(batch.plan_days)
-        run.references.write(connection, batch.references, now=now)
-        self._remember_kinds(batch.exhausted_kinds, codec_version)
         run.marks.record(connection, batch.marked, now=now)
         if batch.closes_attempt:
             attempts.close(connection)
 
-    def _keep_texts(self, results: Sequence[MessageResult], now: datetime) -> None:
-        kept = [result for result in results if result.dead_text is not None]
-        self._run.remove_texts(self._connection, [{"id": result.message_id} for result in kept])
-        self._run.insert_texts(self._connection, [_text_row(result, now) for result in kept])
 
-    def _remember_plans(self, plan_days: Mapping[date, datetime]) -> None:
-        self._run.remove_plans(self._connection, [{"day": day} for day in plan_days])
-        self._run.insert_plans(
-            self._connection,
-            [
-                {"operation_day": day, "sent_at": sent_at.isoformat()}
-                for day, sent_at in plan_days.items()
-            ],
-        )
+def write_batch(
+    writer: HeldWriter,
+    run: PumpStatements,
+    strays: Mapping[Flid, Strays],
+    batch: Batch,
+    *,
+    now: datetime,
+    codec_version: str,
+) -> None:
+    """What a batch brings beside the outcomes of its messages."""
+    connection = writer.connection
+    if batch.left:
+        run.removal.remove(connection, batch.left, now=now)
+    run.flights.write(connection, batch.flights, strays, now=now)
+    run.insert_changes(connection, [change_row(change, now) for change in batch.changes])
+    run.appender.append(writer, batch.events, now=now)
+    _keep_texts(connection, run, batch.messages, now)
+    _remember_plans(connection, run, batch.plan_days)
+    run.references.write(connection, batch.references, now=now)
+    _remember_kinds(connection, run, batch.exhausted_kinds, codec_version)
 
-    def _remember_kinds(self, kinds: Collection[tuple[str, str]], codec_version: str) -> None:
-        if not kinds:
-            return
-        new = set(kinds) - self.exhausted_kinds(codec_version)
-        self._run.insert_kinds(
-            self._connection,
-            [
-                {"type": type_, "styp": styp, "codec_version": codec_version}
-                for type_, styp in sorted(new)
-            ],
-        )
+
+def _keep_texts(
+    connection: Connection, run: PumpStatements, results: Sequence[MessageResult], now: datetime
+) -> None:
+    kept = [result for result in results if result.dead_text is not None]
+    run.remove_texts(connection, [{"id": result.message_id} for result in kept])
+    run.insert_texts(connection, [_text_row(result, now) for result in kept])
+
+
+def _remember_plans(
+    connection: Connection, run: PumpStatements, plan_days: Mapping[date, datetime]
+) -> None:
+    run.remove_plans(connection, [{"day": day} for day in plan_days])
+    run.insert_plans(
+        connection,
+        [
+            {"operation_day": day, "sent_at": sent_at.isoformat()}
+            for day, sent_at in plan_days.items()
+        ],
+    )
+
+
+def _remember_kinds(
+    connection: Connection,
+    run: PumpStatements,
+    kinds: Collection[tuple[str, str]],
+    codec_version: str,
+) -> None:
+    if not kinds:
+        return
+    new = set(kinds) - _exhausted(connection, codec_version)
+    run.insert_kinds(
+        connection,
+        [
+            {"type": type_, "styp": styp, "codec_version": codec_version}
+            for type_, styp in sorted(new)
+        ],
+    )
+
+
+def _exhausted(connection: Connection, codec_version: str) -> frozenset[tuple[str, str]]:
+    rows = connection.execute(_KINDS, {"codec_version": codec_version})
+    return frozenset((row.type, row.styp) for row in rows)
 
 
 def change_row(change: ChangeRow, now: datetime) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from msgexchange.store.positions import Positions
 from msgexchange.store.pump import Pump, PumpStatements
 from msgexchange.store.reads import StoreReads
 from msgexchange.store.redelivery import Redeliveries
+from msgexchange.store.replays import ReplayRows, ReplayStore
 from msgexchange.store.requests import RequestRows, Requests
 from msgexchange.store.retention import RetentionRows
 from msgexchange.store.schd import Schd
@@ -75,7 +76,9 @@ class SqlStore:
         self.redelivery = Redeliveries(sessions, statements.flights, statements.appender, nonce)
         self.acts = StoreActs(sessions, nonce)
         self.audit = AuditReads(sessions)
-        self.letters = LetterBox(sessions, LetterRows(form), AuditRows(nonce))
+        letters, audit = LetterRows(form), AuditRows(nonce)
+        self.letters = LetterBox(sessions, letters, audit)
+        self.replays = ReplayStore(sessions, statements, ReplayRows(form), letters, audit)
         self.jobs = JobRuns(sessions)
         self.imports = Imports(sessions, statements, nonce)
         self.sweep = Sweeping(sessions, statements.flights, statements.removal, statements.appender)

@@ -14,11 +14,13 @@ from msgexchange.lifecycle.letters import REPLAYABLE_SKIPS
 from msgexchange.lifecycle.states import ErrorClass
 from msgexchange.pipeline.letters import LetterDesk, NotDone
 from msgexchange.pipeline.redeliver import NotRedeliverable
+from msgexchange.pipeline.replaying import ReplayDesk
 from msgexchange.ports import Audit, LetterQuery
 from msgexchange.web.answers import json_answer
 from msgexchange.web.letters import act_document, letter_document
 from msgexchange.web.parameters import Query, bad_parameter, read_flid, read_limit
-from msgexchange.web.problems import Problem
+from msgexchange.web.problems import Problem, not_found
+from msgexchange.web.replays import order_document, preflight_document
 
 LIMIT_DEFAULT: Final = 200
 LETTER_PARAMETERS: Final = (
@@ -40,6 +42,7 @@ class Admin:
 
     token: str = field(repr=False)
     desk: LetterDesk
+    replays: ReplayDesk
     audit: Audit
     redeliver: Callable[[EventId, str, str], EventId]
     """By id, who and why; raises ``NotRedeliverable``."""
@@ -68,6 +71,32 @@ def admin_calls(admin: Admin) -> Blueprint:
                 given.ids(), by=given.text("by"), reason=given.text("reason")
             )
         return json_answer({"discarded": closed})
+
+    @routes.post("/replay/plan")
+    def plan() -> Response:
+        given = Body("ids")
+        with refusals():
+            seen = admin.replays.plan(given.ids())
+        return json_answer(preflight_document(seen))
+
+    @routes.post("/replay/run")
+    def run() -> Response:
+        given = Body("token", "by", "reason", "allowRegression")
+        with refusals():
+            order = admin.replays.order(
+                given.text("token"),
+                by=given.text("by"),
+                reason=given.text("reason"),
+                allow_regression=given.flag("allowRegression"),
+            )
+        return json_answer(order_document(order), 202)
+
+    @routes.get("/replay/orders/<order_id>")
+    def order(order_id: str) -> Response:
+        found = admin.replays.look(order_id)
+        if found is None:
+            raise not_found("There is no such order; POST /admin/replay/run answers with its id.")
+        return json_answer(order_document(found))
 
     @routes.post("/redeliver")
     def redeliver() -> Response:

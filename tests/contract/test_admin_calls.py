@@ -5,15 +5,11 @@ from collections.abc import Sequence
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from store_builders import T0, commit, lead, receive, result
+from replay_world import Site
 
-from factories import status
-from fakes.line import decode_or_die
+from factories import plan, status
 from msgexchange.ids import EventId
-from msgexchange.lifecycle.states import ErrorClass, MessageState
-from msgexchange.pipeline.letters import LetterDesk
 from msgexchange.pipeline.redeliver import NotRedeliverable
-from msgexchange.ports import Batch
 from msgexchange.store.sql_store import SqlStore
 from msgexchange.web.admin import Admin, admin_calls
 from msgexchange.web.problems import install
@@ -22,32 +18,28 @@ BEARER = {"Authorization": "Bearer s3cret"}
 
 
 def client(store: SqlStore) -> FlaskClient:
-    fence = lead(store)
-    receive(store, 1, 2)
-    dead = result(
-        1,
-        MessageState.DEAD,
-        error_class=ErrorClass.EXHAUSTED,
-        last_cause=ErrorClass.UNSUPPORTED,
-        error="no such kind",
-        dead_text=status("900", "BRD"),
-    )
-    commit(store, fence, Batch(messages=[dead, result(2)]))
+    """Message 2 is dead for want of a mended decoder, 3 is applied."""
+    site = Site(store, broken={"MENDME"})
+    site.take(1, plan("900"))
+    site.take(2, status("900", "MENDME", seqn=2))
+    site.take(3, status("900", "BRD", seqn=3))
+    site.broken = set()
 
     def refuse(event_id: EventId, _by: str, _reason: str) -> EventId:
         raise NotRedeliverable(f"event {event_id} is not dead")
 
     app = Flask("test")
     install(app, body_bytes_max=10_000)
-    desk = LetterDesk(store.letters, decode=decode_or_die, now=lambda: T0)
     admin = Admin(
         token="s3cret",
-        desk=desk,
+        desk=site.letters,
+        replays=site.desk,
         audit=store.audit,
         redeliver=refuse,
         timezone="Asia/Shanghai",
     )
     app.register_blueprint(admin_calls(admin))
+    app.extensions["site"] = site
     return app.test_client()
 
 
@@ -73,19 +65,19 @@ def test_without_the_token_nothing_is_told_or_done(
 def test_letters_are_listed_with_filters_and_discarded(memory_store: SqlStore) -> None:
     asking = client(memory_store)
     body = asking.get("/admin/dead", headers=BEARER).get_json()
-    assert ids(body) == [1]
+    assert ids(body) == [2]
     assert body["letters"][0]["flids"] == ["900"]
     assert body["letters"][0]["replayable"] is True
-    assert "catalogue" in body["letters"][0]["next"]
+    assert "mend" in body["letters"][0]["next"]
     filtered = asking.get("/admin/dead?class=PROTOCOL", headers=BEARER).get_json()
     assert ids(filtered) == []
-    act = {"ids": [1], "by": "jl", "reason": "sent again"}
-    assert asking.post("/admin/discard", json=act, headers=BEARER).get_json() == {"discarded": [1]}
+    act = {"ids": [2], "by": "jl", "reason": "sent again"}
+    assert asking.post("/admin/discard", json=act, headers=BEARER).get_json() == {"discarded": [2]}
     again = asking.post("/admin/discard", json=act, headers=BEARER)
     assert again.status_code == 409
     assert "discarded already" in again.get_json(force=True)["detail"]
     [row] = asking.get("/admin/audit?by=jl", headers=BEARER).get_json()["acts"]
-    assert row["messages"] == [{"id": 1, "outcome": "discarded"}]
+    assert row["messages"] == [{"id": 2, "outcome": "discarded"}]
 
 
 @pytest.mark.parametrize(
@@ -109,3 +101,24 @@ def test_what_cannot_be_redelivered_is_refused_with_its_reason(memory_store: Sql
         409,
         "event 7 is not dead",
     )
+
+
+def test_a_replay_is_planned_ordered_and_told_of(memory_store: SqlStore) -> None:
+    asking = client(memory_store)
+    seen = asking.post("/admin/replay/plan", json={"ids": [2]}, headers=BEARER).get_json()
+    [one] = seen["messages"]
+    assert (one["outcome"], one["backwards"]) == ("SUCCEEDED", True)
+    [change] = one["changes"]
+    assert (change["old"], change["new"], change["backwards"]["message"]) == ("BRD", "MENDME", 3)
+    act = {"token": seen["token"], "by": "jl", "reason": "mended"}
+    refused = asking.post("/admin/replay/run", json=act, headers=BEARER)
+    assert refused.status_code == 409
+    act["allowRegression"] = True
+    answer = asking.post("/admin/replay/run", json=act, headers=BEARER)
+    assert answer.status_code == 202
+    path = f"/admin/replay/orders/{answer.get_json()['order']}"
+    assert asking.get(path, headers=BEARER).get_json()["outcome"] is None
+    asking.application.extensions["site"].orders.carry_out_next()
+    told = asking.get(path, headers=BEARER).get_json()
+    assert (told["done"], told["messages"]) == (True, [2])
+    assert asking.get("/admin/replay/orders/none", headers=BEARER).status_code == 404

@@ -19,6 +19,7 @@ from msgexchange.lifecycle.failure import FailurePolicy
 from msgexchange.lifecycle.identity import IdentityPolicy
 from msgexchange.lifecycle.states import MessageState
 from msgexchange.pipeline.fold import PumpRules
+from msgexchange.pipeline.incoming import Decode
 from msgexchange.pipeline.ingest import Ingest, IngestRules
 from msgexchange.pipeline.leaving import WayMaking
 from msgexchange.pipeline.process import Pump, PumpBounds
@@ -59,12 +60,22 @@ class Line:
     sweep: SweepPolicy | None = None
     history: HistoryStore | None = None
     tracing: Tracing = UNTRACED
+    decode: Decode = decode_or_die
 
     def __post_init__(self) -> None:
         fence = self.store.leader.take_lease("test", timedelta(hours=1))
         assert fence is not None
         self.fence = fence
         self.store.intake.begin_after(0, by="test", now=T0)
+        self.rules = PumpRules(
+            identity=IdentityPolicy(),
+            failure=FailurePolicy(),
+            unknown_flight=UnknownFlight.SKIP,
+            accept_foreign=False,
+            timezone="Asia/Shanghai",
+            sweep=self.sweep,
+            codec_version="1",
+        )
         self.ingest = Ingest(
             store=self.store.intake,
             gaps=self.store.gaps,
@@ -81,17 +92,9 @@ class Line:
             store=self.store.pump,
             mailbox=self.mailbox,
             clock=self.clock,
-            decode=decode_or_die,
+            decode=self.decode,
             fence=fence,
-            rules=PumpRules(
-                identity=IdentityPolicy(),
-                failure=FailurePolicy(),
-                unknown_flight=UnknownFlight.SKIP,
-                accept_foreign=False,
-                timezone="Asia/Shanghai",
-                sweep=self.sweep,
-                codec_version="1",
-            ),
+            rules=self.rules,
             bounds=PumpBounds(),
             telemetry=self.told,
             marks=True,
