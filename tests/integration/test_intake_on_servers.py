@@ -152,7 +152,7 @@ def test_a_dead_gap_is_passed_after_the_commit_delay_and_no_sooner(
     assert DELAY.total_seconds() < took_s < DELAY.total_seconds() + 1.5
 
 
-def test_a_writer_that_lives_is_waited_for_with_evidence_and_not_without(
+def test_a_writer_that_lives_is_waited_for_with_evidence(
     url: URL, mailbox: SqlMailbox, postgres_store: SqlStore, probe: MysqlGapProbe
 ) -> None:
     policy = ScanPolicy(commit_delay_max=DELAY, evidence=EvidenceUse.EXTEND)

@@ -11,7 +11,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 
 from msgexchange.ids import MailboxId
 from msgexchange.lifecycle.gap import Gap, GapDecision, MailboxRow, ScanPolicy, StepRule
@@ -163,7 +169,7 @@ class Intake(RuleBasedStateMachine):
 
 @pytest.mark.parametrize("step", [None, StepRule(3, 1), StepRule(2, 2)])
 def test_every_interleaving_ends_as_if_each_id_were_kept_alone(step: StepRule | None) -> None:
-    machine = type("Intake", (Intake,), {"step": step})
-    case = machine.TestCase()
-    case.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
-    case.runTest()
+    machine: type[Intake] = type("Intake", (Intake,), {"step": step})
+    run_state_machine_as_test(
+        machine, settings=settings(max_examples=80, stateful_step_count=40, deadline=None)
+    )
