@@ -10,6 +10,9 @@ from store_builders import receive
 from fakes.line import Line, decode_or_die
 from msgexchange.flight.messages import Decoded
 from msgexchange.ids import MailboxId
+from msgexchange.invariants.checker import violations
+from msgexchange.invariants.observation import Observation
+from msgexchange.lifecycle.states import MessageState
 from msgexchange.pipeline.letters import LetterDesk
 from msgexchange.pipeline.replay import ReplayOrders
 from msgexchange.pipeline.replaying import Preflight, ReplayDesk
@@ -26,7 +29,8 @@ class Site:
 
     def __post_init__(self) -> None:
         self.line = Line(self.store, decode=self.decode)
-        self._ids = count(1)
+        self.texts: dict[int, str] = {}
+        """What was ever said, also once the mailbox is purged."""
         self.desk = self.desk_of("o")
         self.letters = LetterDesk(self.store.letters, decode=self.decode, now=self.line.clock.now)
         self.orders = ReplayOrders(
@@ -62,14 +66,14 @@ class Site:
 
     def take(self, id_: int, text: str) -> None:
         """The message comes in and is worked on to its end."""
-        self.line.mailbox.rows[id_] = text
+        self.line.mailbox.rows[id_] = self.texts[id_] = text
         receive(self.store, id_, at=self.line.clock.now())
         self.line.clock.seconds += 1
         self.line.run(seconds=60)
 
     def late(self, id_: int, text: str) -> None:
         """A row that came after W had passed its id."""
-        self.line.mailbox.rows[id_] = text
+        self.line.mailbox.rows[id_] = self.texts[id_] = text
         late = LateRow(
             message_id=MailboxId(id_),
             text_bytes=len(text.encode()),
@@ -106,6 +110,25 @@ class Site:
     def outcome(self, id_: int) -> str:
         view = self.line.message(id_)
         return view.state.value if view.error_class is None else view.error_class.value
+
+    def broken_promises(self) -> list[str]:
+        """Of all that the store alone shows; ids that nobody took are left out."""
+        self.line.run(seconds=5)
+        facts = self.store.evidence.facts()
+        seen = Observation(
+            store=facts,
+            marks={MailboxId(id_): id_ in self.line.mailbox.marked for id_ in self.texts},
+            decoded={
+                fact.message_id: decode_or_die(self.texts[fact.message_id])
+                for fact in facts.messages
+                if fact.state is MessageState.SUCCEEDED
+            },
+            topics=None,
+            drained=False,
+        )
+        found = violations(seen)
+        del found["I10"]
+        return [f"{name}: {one.text}" for name, broken in found.items() for one in broken]
 
     def archive(self, ids: Sequence[int]) -> None:
         """What may go to the archive goes."""
