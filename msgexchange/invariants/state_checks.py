@@ -4,6 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from msgexchange.flight.events import EventType
+from msgexchange.flight.messages import Message
+from msgexchange.flight.reference import Reference
 from msgexchange.flight.state import FlightState, FlightStatus
 from msgexchange.ids import Flid, MailboxId
 from msgexchange.invariants.model import Model, flids_of
@@ -41,8 +43,17 @@ def all_or_none(seen: Observation) -> Iterator[Violation]:
         if EventType.NOTICE not in types or not types & {EventType.UPSERT, EventType.TOMBSTONE}:
             text = f"flight {change.flid} version {change.version} has events {sorted(types)}"
             yield Violation("I3", text)
-    for message_id in sorted(succeeded - changed - unchanged_by):
+    for message_id in sorted(succeeded - changed - unchanged_by - _of_references(seen)):
         yield Violation("I3", f"message {message_id} succeeded and changed nothing")
+
+
+def _of_references(seen: Observation) -> set[MailboxId]:
+    """Messages that tell of no flight."""
+    return {
+        message_id
+        for message_id, decoded in seen.decoded.items()
+        if isinstance(decoded, Message) and isinstance(decoded.content, Reference)
+    }
 
 
 def _changes_by_messages(seen: Observation) -> Iterator[ChangeFact]:

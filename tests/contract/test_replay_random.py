@@ -4,7 +4,7 @@ MSGEXCHANGE_SETS says how many sets; 1,000 are shown before a release.
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from random import Random  # noqa: TID251 - seeded, the same every time
 from typing import Any
@@ -16,7 +16,6 @@ from sqlalchemy import Engine
 from factories import deletion, operation, plan, status, xml
 from fakes.line import CATALOGUE, decode_or_die
 from msgexchange.flight.messages import Deletion, Message, Operation, Plan
-from msgexchange.ids import MailboxId
 from msgexchange.lifecycle.states import MessageState
 from msgexchange.pipeline.letters import NotDone
 from msgexchange.pipeline.prediction import Prediction
@@ -56,6 +55,8 @@ class History:
         self.site = Site(store, broken={"MENDME"})
         self.last: dict[tuple[str, str], int] = {}
         self.later: list[int] = []
+        self.told: list[int] = []
+        """Reference messages that were applied."""
         self.next_id = 1
         self.seen = {"done": 0, "refused": 0, "consented": 0, "back": 0, "messages": 0}
         self.outcomes: set[str] = set()
@@ -109,8 +110,8 @@ class History:
                 made = status(random.choice(["777", "778"]), word, seqn=id_)
             case "reference":
                 act = random.choice(["ADD", "UPD", "DEL", "DNLD"])
-                record = f"<APCD>PEK</APCD><NAME>{word}</NAME>"
-                body = f"<ARPT><RCNT>1</RCNT><RCRD>{record}</RCRD></ARPT>"
+                record = f"<CODE>{random.choice(('PEK', 'SHA'))}</CODE><NAME>{word}</NAME>"
+                body = f"<ARPT><RCNT>1</RCNT><RECD>{record}</RECD></ARPT>"
                 made = xml(body, type_="ARPT", styp=act, seqn=id_)
             case "duplicate" if self.site.texts:
                 made = random.choice(list(self.site.texts.values()))
@@ -130,6 +131,10 @@ class History:
             }
             for state in found
         }
+
+    def records(self) -> Mapping[str, Any]:
+        found = self.site.store.reads.references("ARPT", after=None, limit=99)
+        return {f"ARPT {one.key}": _plain(one.record) for one in found}
 
     def account(self, id_: int, before: Mapping[str, Mapping[str, Any]]) -> None:
         if self.site.line.message(id_).state is not MessageState.SUCCEEDED:
@@ -159,7 +164,7 @@ class History:
                 for flid in flids:
                     self.last[flid, "status"] = id_
             case _:
-                return
+                self.told.append(id_)
 
     def replay(self) -> None:
         random, site = self.random, self.site
@@ -185,7 +190,7 @@ class History:
         site = self.site
         consents = self.random.random() < 0.5
         taken = [one for one in seen.predictions if one.refused is None]
-        before, facts = self.flights(), site.store.evidence.facts()
+        before, records, facts = self.flights(), self.records(), site.store.evidence.facts()
         acts = len(site.store.audit.acts(act="replay", limit=9_999))
         predicted_back = any(one.backwards for one in taken)
         now = site.plan(*(one.message_id for one in taken))
@@ -209,26 +214,32 @@ class History:
         self.seen["done"] += 1
         self.seen["consented"] += predicted_back
         self.seen["messages"] += len(taken)
-        self.happened(order, taken, before, len(facts.events))
+        # Who it goes back behind may have changed since: that one said the same again.
+        self.happened(order, now.predictions, before, records, len(facts.events))
 
     def happened(
         self,
         order: ReplayOrder,
-        taken: list[Prediction],
+        taken: Sequence[Prediction],
         before: Mapping[str, Mapping[str, Any]],
+        records: Mapping[str, Any],
         events: int,
     ) -> None:
         """What was predicted is what is, and each goes back that the account says does."""
         site = self.site
         flights: dict[str, dict[str, Any]] = {flid: dict(was) for flid, was in before.items()}
-        records: dict[MailboxId, Any] = {}
+        records = dict(records)
+        newest_told = max(self.told, default=0)
         for one in taken:
             view = site.line.message(one.message_id)
             self.outcomes.add(view.state.value if view.error is None else view.error.split(":")[0])
             assert one.outcome == _said(view)
             for change in one.changes:
-                if " " in change.about or change.about == "ARPT":
-                    records[one.message_id] = change.new
+                if change.about.startswith("ARPT"):
+                    assert records.get(change.about) == _plain(change.old)
+                    records[change.about] = _plain(change.new)
+                    back = newest_told if newest_told > one.message_id else None
+                    assert (change.backwards and change.backwards.message_id) == back
                     continue
                 last = self.last.get((change.about, change.field), 0)
                 back = None if last < one.message_id else last
@@ -243,6 +254,7 @@ class History:
             flid: {name: _plain(value) for name, value in fields.items() if value is not None}
             for flid, fields in flights.items()
         }
+        assert self.records() == {key: one for key, one in records.items() if one is not None}
         new = site.store.evidence.facts().events[events:]
         assert [(event.target, event.type, event.flid) for event in new] == [
             event for one in taken for event in one.events
