@@ -23,10 +23,16 @@ from msgexchange.config.adapters import Delivery
 from msgexchange.lifecycle.gap import EvidenceUse
 from msgexchange.mailbox.columns import ColumnMap
 from msgexchange.mailbox.mysql import open_mysql_mailbox
+from msgexchange.mailbox.outbound import (
+    OutColumnMap,
+    open_mysql_outbound,
+    open_sqlite_outbound,
+)
 from msgexchange.mailbox.probe import MysqlGapProbe
 from msgexchange.mailbox.read_only import ReadOnlyMailbox
 from msgexchange.mailbox.sqlite import open_sqlite_mailbox
 from msgexchange.ports import DeliveryStopped, Mailbox, RecordProducer, TransactionProducer
+from msgexchange.ports.outbound import OutMailbox
 from msgexchange.store.engine import LEASE_WAITS, Waits, open_engine
 from msgexchange.store.schema import at_head, upgrade
 from msgexchange.store.sql_store import SqlStore
@@ -113,6 +119,25 @@ class Adapters:
         if not wanted or settings.profile is Profile.SHADOW or is_sqlite(url):
             return None
         return MysqlGapProbe(url, inbound_columns(settings))
+
+    def open_outbound(self) -> OutMailbox:
+        """The table of our requests; for one thread. Not to be opened in a shadow run."""
+        settings = self._settings
+        assert settings.profile is not Profile.SHADOW
+        url = mailbox_url(settings)
+        if is_sqlite(url):
+            return open_sqlite_outbound(mailbox_file(settings), outbound_columns(settings))
+        return open_mysql_outbound(url, outbound_columns(settings))
+
+    def check_outbound(self) -> Sequence[str]:
+        """What is wrong or doubtful about that table."""
+        if self._settings.profile is Profile.SHADOW:
+            return ()
+        outbound = self.open_outbound()
+        try:
+            return outbound.check()
+        finally:
+            outbound.close()
 
     def probe_broker(self) -> None:
         """A metadata round trip; raises ``Unavailable``."""
@@ -330,6 +355,19 @@ def inbound_columns(settings: Settings) -> ColumnMap:
         processed=settings.mailbox.processed_value or "Y",
         unprocessed=settings.mailbox.unprocessed_values,
         id_step=inbound.id_step or 1,
+    )
+
+
+def outbound_columns(settings: Settings) -> OutColumnMap:
+    """``mailbox.outbound.*``."""
+    outbound = settings.mailbox.outbound
+    return OutColumnMap(
+        table=outbound.table,
+        id=outbound.id_column,
+        text=outbound.text_column,
+        created=outbound.created_column,
+        flag=outbound.flag_column,
+        extra=outbound.extra_columns,
     )
 
 

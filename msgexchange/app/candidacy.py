@@ -164,7 +164,7 @@ class Candidacy:
             clock=clock,
             telemetry=self._telemetry,
             fence=lambda: self.leadership.fence,
-            shifted=lambda: self.ring("pump", "dispatcher-msg", "schd-flush"),
+            shifted=lambda: self.ring("pump", "dispatcher-msg", "dispatcher-out", "schd-flush"),
         )
 
     def _is_waited_for(self, dependency: Dependency) -> bool:

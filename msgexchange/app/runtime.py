@@ -19,22 +19,25 @@ from msgexchange.actors.turn import (
 )
 from msgexchange.app.steps import Steps
 from msgexchange.clock import Clock
-from msgexchange.config import Settings
+from msgexchange.config import Profile, Settings
 from msgexchange.lifecycle.breaker import Breaker
 from msgexchange.lifecycle.supervision import RestartPolicy
 from msgexchange.pipeline.leadership import Right, Rightful
 from msgexchange.pipeline.step import Breakable, Guarded, Step
 from msgexchange.ports import Telemetry
 
+SENDER = "dispatcher-out"
+"""Writes requests to the mailbox; not even there in a shadow run."""
 STARTED_BOTTOM_UP: tuple[tuple[str, type[TurnActor]], ...] = (
     ("dispatcher-msg", DispatcherActor),
+    (SENDER, DispatcherActor),
     ("schd-flush", SchdFlushActor),
     ("pump", PumpActor),
     ("inbox", InboxActor),
     ("jobs", JobActor),
 )
 """Whoever is told of work starts before whoever tells; stopped in reverse."""
-HEARTBEATS = ("pump", "dispatcher-msg", "schd-flush")
+HEARTBEATS = ("pump", "dispatcher-msg", SENDER, "schd-flush")
 """Whoever hangs here takes leadership away from this process."""
 END_S_MAX = 5.0
 STOOD_STILL_S = 3.0
@@ -50,7 +53,7 @@ class GuardedStep:
 
 
 class Runtime:
-    """Five stepping actors under one supervisor, which work while ``right`` holds.
+    """Six stepping actors under one supervisor, which work while ``right`` holds.
 
     ``give_up`` is told the exit status when restarting does not help any more.
     """
@@ -82,6 +85,7 @@ class Runtime:
         self.members = {
             name: Member(Role(name, actor, self._opener(name)), Pulse(clock))
             for name, actor in STARTED_BOTTOM_UP
+            if name != SENDER or settings.profile is not Profile.SHADOW
         }
 
     @property
@@ -92,7 +96,8 @@ class Runtime:
     def ring(self, *names: str) -> None:
         """Wake actors; nothing depends on it but speed."""
         for name in names:
-            self.members[name].ring()
+            if name in self.members:
+                self.members[name].ring()
 
     def breakers(self) -> dict[str, Breaker]:
         """Open breakers by the actor that waits behind them."""
@@ -126,7 +131,7 @@ class Runtime:
         if now_s < self._lenient_until_s:
             return None
         for name in HEARTBEATS:
-            if self.members[name].pulse.sign().overdue_s > bound_s:
+            if name in self.members and self.members[name].pulse.sign().overdue_s > bound_s:
                 return name
         return None
 

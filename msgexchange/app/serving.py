@@ -64,7 +64,11 @@ class Serving:
         self._waits_for: PortError | None = Unavailable(Dependency.STORE, "it was not asked yet")
         self._told_to_wait = False
         self._site_check = SiteCheck(
-            [self._at_start(self.adapters.prepare_topics), self._at_start(mailbox.check)],
+            [
+                self._at_start(self.adapters.prepare_topics),
+                self._at_start(mailbox.check),
+                self._at_start(self.adapters.check_outbound),
+            ],
             self.journal,
         )
         self.candidacy = Candidacy(

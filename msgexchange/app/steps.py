@@ -37,6 +37,7 @@ from msgexchange.pipeline.process import Pump, PumpBounds
 from msgexchange.pipeline.publish_flights import SchdFlush
 from msgexchange.pipeline.publishing import Publisher, Publishing
 from msgexchange.pipeline.replay import PumpWithOrders, ReplayOrders
+from msgexchange.pipeline.sending import SendingRules, SendRequests
 from msgexchange.pipeline.step import Breakable, Step
 from msgexchange.ports import (
     Dependency,
@@ -100,6 +101,7 @@ class Steps:
             "inbox": self._inbox,
             "pump": self._pump,
             "dispatcher-msg": self._dispatcher_once if once else self._dispatcher,
+            "dispatcher-out": self._dispatcher_out,
             "schd-flush": self._flush_once if once else self._schd_flush,
             "jobs": self._jobs,
         }
@@ -272,6 +274,26 @@ class Steps:
                 tracing=self._tracing,
             ),
             close=producer.close,
+        )
+
+    def _dispatcher_out(self) -> Opened:
+        mailbox = self._adapters.open_outbound()
+        return Opened(
+            SendRequests(
+                store=self._adapters.store.outbound,
+                mailbox=mailbox,
+                clock=self._clock,
+                fence=self._fence,
+                right=self._right,
+                rules=SendingRules(
+                    rows_removed=self._settings.mailbox.outbound.rows_removed,
+                    attempts_max=self._settings.pipeline.max_attempts,
+                    backoff=self._backoff,
+                    idle_poll=self._settings.pipeline.poll_interval,
+                ),
+                telemetry=self._telemetry,
+            ),
+            close=mailbox.close,
         )
 
     def _schd_flush(self) -> Opened:

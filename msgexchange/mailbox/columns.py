@@ -1,7 +1,7 @@
 """How the mailbox's owner named the table and its columns (spec 3.1)."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]{0,63}")
@@ -30,18 +30,7 @@ class ColumnMap:
     """The server's auto_increment_increment as the site declared it."""
 
     def __post_init__(self) -> None:
-        for name in (*self.table.split("."), *self.columns()):
-            if _NAME.fullmatch(name) is None:
-                raise ValueError(
-                    f"mailbox: {name!r} is not a plain name; use letters, digits, _ and $, "
-                    "64 at most, not beginning with a digit"
-                )
-        if self.table.count(".") > 1:
-            raise ValueError(f"mailbox: {self.table!r} has too many parts; write schema.table")
-        folded = [name.casefold() for name in self.columns()]
-        for name in folded:
-            if folded.count(name) > 1:
-                raise ValueError(f"mailbox: the column {name} is named for two purposes")
+        check_names(self.table, list(self.columns()))
         if not self.processed:
             raise ValueError("mailbox: the processed value is empty; it must mark a row")
         if self.processed in self.unprocessed:
@@ -61,3 +50,19 @@ class ColumnMap:
     def name(self) -> str:
         """The table without its schema."""
         return self.table.rpartition(".")[2]
+
+
+def check_names(table: str, columns: Sequence[str]) -> None:
+    """``ValueError`` unless all are plain identifiers and no column is named twice."""
+    for name in (*table.split("."), *columns):
+        if _NAME.fullmatch(name) is None:
+            raise ValueError(
+                f"mailbox: {name!r} is not a plain name; use letters, digits, _ and $, "
+                "64 at most, not beginning with a digit"
+            )
+    if table.count(".") > 1:
+        raise ValueError(f"mailbox: {table!r} has too many parts; write schema.table")
+    folded = [name.casefold() for name in columns]
+    for name in folded:
+        if folded.count(name) > 1:
+            raise ValueError(f"mailbox: the column {name} is named for two purposes")

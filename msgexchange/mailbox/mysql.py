@@ -72,28 +72,15 @@ def open_mysql_mailbox(
     ``lock_timeout_s`` is how long a mark waits for a row that another program holds; it must end
     before the read timeout, or the UPDATE would run on at the server after we gave it up.
     """
-    assert lock_timeout_s < read_timeout_s
-    engine = _engine(
+    engine = mysql_engine(
         make_url(url),
         connections_max=connections_max,
         connect_timeout_s=connect_timeout_s,
         lock_timeout_s=lock_timeout_s,
-        connect_args={
-            "connect_timeout": connect_timeout_s,
-            "read_timeout": read_timeout_s,
-            "write_timeout": write_timeout_s,
-            "charset": "utf8mb4",
-            # No FOUND_ROWS: a mark that a trigger of the owner's held back must count as not
-            # made, so that the row is read back.
-            "client_flag": 0,
-        },
+        read_timeout_s=read_timeout_s,
+        write_timeout_s=write_timeout_s,
     )
-    sql = Sql(
-        utc_now=func.utc_timestamp(6),
-        local_now=literal_column("CURRENT_TIMESTAMP(3)"),
-        begin="BEGIN",
-        octets=func.octet_length,
-    )
+    sql = mysql_sql()
     return SqlMailbox(
         engine,
         statements_of(columns, table_of(columns), sql),
@@ -107,14 +94,27 @@ def open_mysql_mailbox(
     )
 
 
-def _engine(
+def mysql_sql() -> Sql:
+    """What MariaDB and MySQL say differently."""
+    return Sql(
+        utc_now=func.utc_timestamp(6),
+        local_now=literal_column("CURRENT_TIMESTAMP(3)"),
+        begin="BEGIN",
+        octets=func.octet_length,
+    )
+
+
+def mysql_engine(
     url: URL,
     *,
     connections_max: int,
     connect_timeout_s: int,
-    lock_timeout_s: int,
-    connect_args: Mapping[str, Any],
+    lock_timeout_s: int = 5,
+    read_timeout_s: int,
+    write_timeout_s: int,
 ) -> Engine:
+    """Bounded autocommit sessions as the mailbox needs them."""
+    assert lock_timeout_s < read_timeout_s
     engine = create_engine(
         url.set(drivername="mysql+pymysql"),
         isolation_level="AUTOCOMMIT",
@@ -125,7 +125,15 @@ def _engine(
         pool_recycle=1800,
         # What the pool does on return would be a round trip; every statement stands alone.
         pool_reset_on_return=None,
-        connect_args=dict(connect_args),
+        connect_args={
+            "connect_timeout": connect_timeout_s,
+            "read_timeout": read_timeout_s,
+            "write_timeout": write_timeout_s,
+            "charset": "utf8mb4",
+            # No FOUND_ROWS: a mark that a trigger of the owner's held back must count as not
+            # made, so that the row is read back.
+            "client_flag": 0,
+        },
     )
     session = (*_SESSION, f"SET SESSION innodb_lock_wait_timeout = {lock_timeout_s}")
     event.listen(engine, "connect", partial(_prepare, session))

@@ -82,17 +82,11 @@ def open_sqlite_mailbox(
     """
     if columns.schema is not None:
         raise ValueError(f"mailbox: a SQLite file knows no schema; name the table {columns.name}")
-    engine = _engine(file, connections_max=connections_max, busy_timeout_s=busy_timeout_s)
+    engine = sqlite_engine(file, connections_max=connections_max, busy_timeout_s=busy_timeout_s)
     table = table_of(columns)
     with translated(), engine.connect() as connection:
         table.create(connection, checkfirst=True)
-    sql = Sql(
-        utc_now=_UTC_NOW,
-        local_now=_LOCAL_NOW,
-        begin="BEGIN IMMEDIATE",
-        # A text's length() counts characters, and ends at a NUL.
-        octets=lambda column: func.length(cast(column, LargeBinary)),
-    )
+    sql = sqlite_sql()
     return SqliteMailbox(
         engine,
         statements_of(columns, table, sql),
@@ -105,7 +99,19 @@ def open_sqlite_mailbox(
     )
 
 
-def _engine(file: Path, *, connections_max: int, busy_timeout_s: float) -> Engine:
+def sqlite_sql() -> Sql:
+    """What SQLite says differently."""
+    return Sql(
+        utc_now=_UTC_NOW,
+        local_now=_LOCAL_NOW,
+        begin="BEGIN IMMEDIATE",
+        # A text's length() counts characters, and ends at a NUL.
+        octets=lambda column: func.length(cast(column, LargeBinary)),
+    )
+
+
+def sqlite_engine(file: Path, *, connections_max: int, busy_timeout_s: float = 5.0) -> Engine:
+    """Bounded autocommit sessions on the file."""
     engine = create_engine(
         f"sqlite:///{file}",
         isolation_level="AUTOCOMMIT",

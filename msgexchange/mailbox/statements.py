@@ -35,7 +35,7 @@ from sqlalchemy.sql.type_api import TypeEngine
 
 from msgexchange.mailbox.columns import ColumnMap
 
-_MILLISECONDS = DateTime().with_variant(DATETIME(fsp=3), "mysql", "mariadb")
+MILLISECONDS = DateTime().with_variant(DATETIME(fsp=3), "mysql", "mariadb")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,9 +83,9 @@ def table_of(columns: ColumnMap) -> Table:
         MetaData(),
         Column(columns.id, key, primary_key=True, autoincrement=True),
         Column(columns.text, Text().with_variant(LONGTEXT(charset="utf8mb4"), "mysql", "mariadb")),
-        Column(columns.received, _MILLISECONDS),
+        Column(columns.received, MILLISECONDS),
         Column(columns.flag, String(max(1, len(columns.processed))), server_default="N"),
-        Column(columns.processed_time, _MILLISECONDS),
+        Column(columns.processed_time, MILLISECONDS),
         *extra,
         schema=columns.schema,
         # Without this an emptied table would hand the same id out twice (spec 3.2, ids that go

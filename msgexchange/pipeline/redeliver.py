@@ -27,6 +27,11 @@ def redeliver(
             raise NotRedeliverable(f"event {event_id} is not dead: see `run.py dead --events`")
         if dead.redelivered_as is not None:
             raise NotRedeliverable(f"event {event_id} was redelivered as {dead.redelivered_as}")
+        if dead.target is Target.MAILBOX_OUT:
+            raise NotRedeliverable(
+                f"event {event_id} is a request to the AODB: ask anew with `run.py request`, "
+                "which gives it a SEQN of its own"
+            )
         if dead.target is Target.SCHD:
             assert dead.flid is not None
             successor = _current(dead, transaction.flight(dead.flid), timezone)

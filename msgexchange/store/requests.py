@@ -1,6 +1,6 @@
 """REQ_TRACK: requests to the AODB, registered and closed under the writer row (spec 5.1)."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, datetime
@@ -30,15 +30,15 @@ from msgexchange.lifecycle.request import (
     Wanted,
     next_seqn,
 )
-from msgexchange.ports import MessageFault, NewEvent
+from msgexchange.ports import Act, MessageFault, NewEvent
 from msgexchange.ports.requests import RequestTransaction
+from msgexchange.store.audit import AuditRows
 from msgexchange.store.bulk import Bulk
 from msgexchange.store.sessions import Sessions
 from msgexchange.store.tables import (
     FAILED,
     PENDING,
     WRITER_ROW,
-    operation_audit,
     pipeline_lock,
     proc_state,
     req_track,
@@ -61,7 +61,6 @@ _WAITING = select(func.min(proc_state.c.received_at)).where(
 _SEQN = select(pipeline_lock.c.next_seqn).where(pipeline_lock.c.name == WRITER_ROW)
 _MOVE_SEQN = update(pipeline_lock).where(pipeline_lock.c.name == WRITER_ROW)
 _INSERT = insert(req_track)
-_AUDIT = insert(operation_audit)
 
 
 class RequestRows:
@@ -116,12 +115,12 @@ class Requests:
         sessions: Sessions,
         rows: RequestRows,
         appender: Appender,
-        nonce: Callable[[], int],
+        audit: AuditRows,
     ) -> None:
         self._sessions = sessions
         self._rows = rows
         self._appender = appender
-        self._nonce = nonce
+        self._audit = audit
 
     @contextmanager
     def transaction(self) -> Iterator[RequestTransaction]:
@@ -140,7 +139,7 @@ class Requests:
 
     def _locked(self, connection: Connection) -> "_Transaction":
         writer = HeldWriter.lock(connection)
-        return _Transaction(connection, writer, self._rows, self._appender, self._nonce)
+        return _Transaction(connection, writer, self._rows, self._appender, self._audit)
 
 
 class _Transaction:
@@ -152,13 +151,13 @@ class _Transaction:
         writer: HeldWriter,
         rows: RequestRows,
         appender: Appender,
-        nonce: Callable[[], int],
+        audit: AuditRows,
     ) -> None:
         self._connection = connection
         self._writer = writer
         self._rows = rows
         self._appender = appender
-        self._nonce = nonce
+        self._audit = audit
 
     def open_requests(self) -> Mapping[str, Request]:
         return self._rows.open(self._connection)
@@ -198,17 +197,17 @@ class _Transaction:
             ],
             now=numbered.created_at,
         )
-        self._connection.execute(
-            _AUDIT,
-            {
-                "audit_id": self._nonce(),
-                "at": numbered.created_at,
-                "actor": numbered.requested_by,
-                "act": "request",
-                "subject": f"request {numbered.request_id}",
-                "reason": reason,
-                "outcome": f"{numbered.wanted.kind} asked for with SEQN {numbered.seqn}",
-            },
+        self._audit.write(
+            self._connection,
+            Act(
+                at=numbered.created_at,
+                by=numbered.requested_by,
+                act="request",
+                subject=f"request {numbered.request_id}",
+                reason=reason,
+                outcome=f"{numbered.wanted.kind} asked for with SEQN {numbered.seqn}",
+                outcomes={},
+            ),
         )
         return numbered
 

@@ -71,7 +71,7 @@ class SqlStore:
         self.schd = Schd(sessions, form, events)
         self.positions = Positions(sessions, form, events)
         requests = RequestRows(form)
-        self.requests = Requests(sessions, requests, statements.appender, nonce)
+        self.requests = Requests(sessions, requests, statements.appender, AuditRows(nonce))
         self.outbound = Outbound(sessions, events)
         self.redelivery = Redeliveries(sessions, statements.flights, statements.appender, nonce)
         self.acts = StoreActs(sessions, nonce)

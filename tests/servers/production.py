@@ -21,12 +21,23 @@ CREATE TABLE CMINMSGS (
 """
 
 
+COUTMSGS = """
+CREATE TABLE COUTMSGS (
+  COUTMSGS_ID BIGINT AUTO_INCREMENT PRIMARY KEY,
+  MSG_TEXT LONGTEXT CHARACTER SET utf8mb4,
+  CREATED_TIME DATETIME(3),
+  SEND_FLAG CHAR(1) DEFAULT 'N'
+) ENGINE=InnoDB
+"""
+
+
 @pytest.fixture
 def owned_mailbox(mailbox_database: URL) -> URL:
-    """A MariaDB database with the inbound table as its owner made it."""
+    """A MariaDB database with both tables as its owner made them."""
     engine = create_engine(mailbox_database)
     with engine.begin() as connection:
         connection.execute(text(CMINMSGS))
+        connection.execute(text(COUTMSGS))
     engine.dispose()
     return mailbox_database
 
