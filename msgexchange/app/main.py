@@ -14,7 +14,7 @@ from msgexchange.app.adapters import (
     open_store,
 )
 from msgexchange.app.addresses import BOOTSTRAP_FILE
-from msgexchange.app.asking import asking_rules, new_request_id
+from msgexchange.app.asking import asking_rules, new_request_id, request_schedules
 from msgexchange.app.benching import bench, bench_profile
 from msgexchange.app.demo import demo
 from msgexchange.app.desks import letter_desk, replay_desk
@@ -115,7 +115,7 @@ class Site:
             last = {run.job: run for run in store.jobs.all()}
         return [
             JobView(name, last.get(name), _next_run(schedule, last.get(name), now))
-            for name, schedule in schedules(settings).items()
+            for name, schedule in {**schedules(settings), **request_schedules(settings)}.items()
         ]
 
     def written_lives(self, settings: Settings, flid: Flid) -> Sequence[PastFlight]:

@@ -7,6 +7,7 @@ from functools import partial
 
 from msgexchange import __version__
 from msgexchange.app.adapters import Adapters
+from msgexchange.app.asking import Asking, answer_policy
 from msgexchange.app.duties import daily_jobs, leaves_by_plan, way_making
 from msgexchange.clock import Clock
 from msgexchange.codec.catalogue import Catalogue
@@ -28,7 +29,6 @@ from msgexchange.pipeline.delivery import DeliveryRules
 from msgexchange.pipeline.dispatch import Dispatch
 from msgexchange.pipeline.dispatch_once import DispatchOnce
 from msgexchange.pipeline.flush_once import FlushOnce
-from msgexchange.pipeline.fold import PumpRules
 from msgexchange.pipeline.gap_watch import GapWatch, WatchRules
 from msgexchange.pipeline.ingest import Ingest, IngestRules
 from msgexchange.pipeline.jobs import Job, Jobs
@@ -37,6 +37,7 @@ from msgexchange.pipeline.process import Pump, PumpBounds
 from msgexchange.pipeline.publish_flights import SchdFlush
 from msgexchange.pipeline.publishing import Publisher, Publishing
 from msgexchange.pipeline.replay import PumpWithOrders, ReplayOrders
+from msgexchange.pipeline.rules import PumpRules
 from msgexchange.pipeline.sending import SendingRules, SendRequests
 from msgexchange.pipeline.step import Breakable, Step
 from msgexchange.ports import (
@@ -316,8 +317,21 @@ class Steps:
 
     def _jobs(self) -> Opened:
         jobs = [Job("gap-watch", self._gap_watch())]
+        asking = Asking(
+            settings=self._settings,
+            catalogue=self._adapters.catalogue,
+            store=self._adapters.store,
+            clock=self._clock,
+            fence=self._fence,
+            telemetry=self._telemetry,
+            wake_sender=partial(self._ring, "dispatcher-out"),
+        )
+        close: Callable[[], None] = lambda: None  # noqa: E731
         if self._settings.profile is not Profile.SHADOW:
             jobs.append(Job("backfill-sweep", self._backfill_sweep()))
+            outbound = self._adapters.open_outbound()
+            close = outbound.close
+            jobs += asking.jobs(outbound)
         jobs += daily_jobs(
             self._settings,
             self._adapters.store,
@@ -326,7 +340,7 @@ class Steps:
             telemetry=self._telemetry,
         )
         step = Jobs(jobs, self._clock, self._telemetry)
-        return Opened(step, inner=step)
+        return Opened(step, close=close, inner=step)
 
     def _backfill_sweep(self) -> BackfillSweep:
         return BackfillSweep(
@@ -397,7 +411,7 @@ def pump_rules(settings: Settings, catalogue: Catalogue) -> PumpRules:
             head_deadline=settings.pipeline.head_deadline,
         ),
         unknown_flight=settings.flights.unknown,
-        accept_foreign=settings.requests.accept_foreign,
+        answers=answer_policy(settings),
         timezone=settings.site.timezone.key,
         plan_type=catalogue.envelope.plan,
         sweep=leaves_by_plan(settings),

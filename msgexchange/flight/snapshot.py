@@ -22,7 +22,6 @@ def decide_plan(
     cause: MailboxId,
     sent_at: datetime | None,
     newest_sent_at: Mapping[date, datetime],
-    answers_open_request: bool,
     last_versions: Mapping[Flid, int],
 ) -> Outcome:
     """Every flight merged, inserted or brought back; or the whole message refused or skipped.
@@ -30,8 +29,6 @@ def decide_plan(
     ``newest_sent_at`` is the DTTM of the newest plan applied to each operation day;
     ``last_versions`` the version at which a swept flight's earlier life ended.
     """
-    if plan.kind is PlanKind.RESP and not answers_open_request:
-        return Skipped("no-open-request", alert=True)
     stale = _stale_days(plan, sent_at, newest_sent_at)
     if stale:
         return Skipped(f"stale-plan: {', '.join(map(str, stale))} has a newer one", alert=True)

@@ -10,6 +10,10 @@ from msgexchange.ids import EventId, MailboxId, RequestId
 DAYS_MAX = 31
 """One plan request covers no more days."""
 SEQN_MAX = 999_999
+SCAN_COMMITS_WITHIN = timedelta(seconds=5)
+"""A row that is stamped as taken in is seen by others no later; own statements end before."""
+PLAN = "plan"
+"""The kind of every plan request, whatever its days."""
 
 
 class RequestState(StrEnum):
@@ -42,7 +46,7 @@ class PlanWanted:
 
     @property
     def kind(self) -> str:
-        return "plan"
+        return PLAN
 
     @property
     def days(self) -> frozenset[date]:
@@ -140,4 +144,6 @@ def overdue(
     ``oldest_waiting_at``: when the oldest unfinished message was taken in, None if none waits.
     """
     due_at = request.due_at(policy.timeout)
-    return now > due_at and (oldest_waiting_at is None or oldest_waiting_at > due_at)
+    return now > due_at + SCAN_COMMITS_WITHIN and (
+        oldest_waiting_at is None or oldest_waiting_at > due_at
+    )

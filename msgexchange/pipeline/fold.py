@@ -3,16 +3,15 @@
 Pure: what it needs of the store was read before, inside the transaction that will commit it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from typing import assert_never
 
 from msgexchange.codec.encode import encode
 from msgexchange.flight.decision import Applied, Decision, Outcome, Refused, Skipped
-from msgexchange.flight.dynamic import UnknownFlight, decide_deletion, decide_operation
+from msgexchange.flight.dynamic import decide_deletion, decide_operation
 from msgexchange.flight.events import events_of
-from msgexchange.flight.merge import difference
 from msgexchange.flight.messages import (
     Body,
     Deletion,
@@ -26,25 +25,26 @@ from msgexchange.flight.messages import (
     Rejected,
     Unsupported,
 )
-from msgexchange.flight.past import SweepPolicy, ended, is_past
-from msgexchange.flight.reference import Record, RecordKey, Reference, ReferenceAct, References
+from msgexchange.flight.past import ended, is_past
+from msgexchange.flight.reference import Reference, ReferenceAct, References
 from msgexchange.flight.snapshot import clashing, decide_plan
-from msgexchange.flight.state import FlightState, Json
-from msgexchange.ids import Flid, Identity
-from msgexchange.lifecycle.failure import FailurePolicy
+from msgexchange.flight.state import FlightState
+from msgexchange.lifecycle.answer import Unmatched, Verdict
 from msgexchange.lifecycle.identity import (
     DuplicateOf,
     Holder,
-    IdentityPolicy,
     Own,
     TakesOver,
     bind,
     identity_of,
 )
 from msgexchange.lifecycle.states import ErrorClass, MessageState
+from msgexchange.pipeline.answers import Answers
 from msgexchange.pipeline.incoming import Broken, Crashed, Incoming
 from msgexchange.pipeline.leaving import farewell
 from msgexchange.pipeline.outcome import Results
+from msgexchange.pipeline.provenance import provenance
+from msgexchange.pipeline.rules import PumpRules, View
 from msgexchange.ports import (
     Batch,
     ChangeRow,
@@ -57,37 +57,6 @@ from msgexchange.ports import (
 
 ALERTING_IGNORED = frozenset({"EROR"})
 """Ignored types a person must hear of (spec 3.4)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PumpRules:
-    """What a site configures of the decisions the pump takes."""
-
-    identity: IdentityPolicy
-    failure: FailurePolicy
-    unknown_flight: UnknownFlight
-    accept_foreign: bool
-    timezone: str
-    plan_type: str = "SCHD"
-    """TYPE of plans, by the catalogue's envelope."""
-    sweep: SweepPolicy | None = None
-    """When a flight makes way for a plan of another day (spec 5.4); None: never."""
-    codec_version: str
-    """Software version and catalogue fingerprint: who judged a kind as hopeless."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """What the own database says, read under the locks."""
-
-    holders: Mapping[Identity, Holder]
-    flights: Mapping[Flid, FlightState]
-    last_versions: Mapping[Flid, int]
-    newest_plans: Mapping[date, datetime]
-    exhausted_kinds: frozenset[tuple[str, str]]
-    changed_at: Mapping[Flid, datetime] = field(default_factory=dict)
-    """When each flight that clashes with a plan last changed."""
-    references: Mapping[RecordKey, Record] = field(default_factory=dict)
 
 
 class Fold:
@@ -125,6 +94,7 @@ class Fold:
         self.changes: list[ChangeRow] = []
         self.events: list[NewEvent] = []
         self._references = References(view.references)
+        self.answers = Answers(view.requests, rules.answers, now=now)
         self.snapshots: list[SnapshotEntry] = []
         self.leaving: list[FlightState] = []
         """Past flights that make way for a plan of another day, as they are stored."""
@@ -138,10 +108,6 @@ class Fold:
     def references(self) -> References:
         """Reference records as they are now."""
         return self._references
-
-    @property
-    def _accepts_unasked(self) -> bool:
-        return self._replaying or self._rules.accept_foreign
 
     @property
     def alerts(self) -> list[tuple[str, str]]:
@@ -194,6 +160,8 @@ class Fold:
             plan_days=self._plan_days,
             references=self._references.changes(),
             exhausted_kinds=self._results.exhausted_kinds,
+            requests=self.answers.changed,
+            acts=self.answers.acts,
         )
 
     def _take_message(self, incoming: Incoming, message: Message) -> bool:
@@ -241,7 +209,7 @@ class Fold:
         results = self._results
         match message.content:
             case Ignored(type_):
-                results.skip(incoming, f"ignored:{type_}", alert=type_ in ALERTING_IGNORED)
+                self._ignore(incoming, message, type_)
             case Unsupported(reason):
                 return results.fail(incoming, ErrorClass.UNSUPPORTED, reason)
             case Inexpressible(reason):
@@ -249,21 +217,51 @@ class Fold:
             case Rejected(reason):
                 results.die(incoming, ErrorClass.PROTOCOL, reason)
             case Plan() as plan:
-                leaving = self._leaving(plan)
-                if leaving is None:
-                    return False
-                outcome = self._decide_plan(incoming, message, plan, leaving)
-                self._conclude(incoming, message, plan, outcome, leaving)
+                return self._take_plan(incoming, message, plan)
             case Reference() as told:
-                if told.act is ReferenceAct.RESP and not self._accepts_unasked:
-                    results.skip(incoming, "no-open-request", alert=True)
-                else:
-                    self._references.apply(told, incoming.entry.message_id)
-                    results.succeed(incoming)
+                self._take_reference(incoming, message, told)
             case (Operation() | Deletion()) as body:
                 self._conclude(incoming, message, body, self._decide(incoming, body))
             case _:
                 assert_never(message.content)
+        return True
+
+    def _ignore(self, incoming: Incoming, message: Message, type_: str) -> None:
+        alerts = type_ in ALERTING_IGNORED
+        if alerts:
+            failed = self.answers.failed(message.echo, incoming)
+            if failed is not None:
+                incoming = replace(incoming, note=f"fails:{failed.request_id}")
+        self._results.skip(incoming, f"ignored:{type_}", alert=alerts)
+
+    def _take_plan(self, incoming: Incoming, message: Message, plan: Plan) -> bool:
+        verdict: Verdict | None = None
+        if plan.kind is PlanKind.RESP:
+            verdict = self.answers.judge(incoming, message, plan)
+            if self._is_refused(incoming, verdict):
+                return True
+        leaving = self._leaving(plan)
+        if leaving is None:
+            return False
+        outcome = self._decide_plan(incoming, message, plan, leaving)
+        self._conclude(incoming, message, plan, outcome, leaving=leaving, verdict=verdict)
+        return True
+
+    def _take_reference(self, incoming: Incoming, message: Message, told: Reference) -> None:
+        if told.act is ReferenceAct.RESP:
+            verdict = self.answers.judge(incoming, message, told)
+            if self._is_refused(incoming, verdict):
+                return
+            incoming = self.answers.applied(incoming, message, told, verdict)
+        self._references.apply(told, incoming.entry.message_id)
+        self._results.succeed(incoming)
+
+    def _is_refused(self, incoming: Incoming, verdict: Verdict) -> bool:
+        """Skip an answer nobody here asked for, unless a person replays it."""
+        if not isinstance(verdict, Unmatched) or self._replaying:
+            return False
+        self.answers.refused()
+        self._results.skip(incoming, f"no-open-request: {verdict.reason}", alert=True)
         return True
 
     def _leaving(self, plan: Plan) -> Sequence[FlightState] | None:
@@ -298,7 +296,6 @@ class Fold:
             cause=incoming.entry.message_id,
             sent_at=message.meta.sent_at,
             newest_sent_at={} if self._replaying else self._newest_plans,
-            answers_open_request=self._accepts_unasked,
             last_versions=last_versions,
         )
 
@@ -324,13 +321,17 @@ class Fold:
         message: Message,
         body: Body,
         outcome: Outcome,
+        *,
         leaving: Sequence[FlightState] = (),
+        verdict: Verdict | None = None,
     ) -> None:
         match outcome:
             case Applied(decisions):
                 self._apply(incoming, message, decisions, leaving)
                 if isinstance(body, Plan):
                     self._remember_plan(body, message)
+                    if verdict is not None:
+                        incoming = self.answers.applied(incoming, message, body, verdict)
                 self._results.succeed(incoming)
             case Skipped(reason, alert):
                 self._results.skip(incoming, reason, alert=alert)
@@ -420,41 +421,3 @@ def _plan_outcome(written: MessageResult) -> str:
         case _:
             reason = (written.error or "").partition(":")[0]
             return {"duplicate-of": "duplicate", "stale-plan": "stale"}.get(reason, reason)
-
-
-def provenance(decision: Decision) -> list[list[Json | None]]:
-    """``[field, old, new]`` of what one message changed, null for absent (spec 2.3).
-
-    Against what is stored, so that a version can be unfolded again; ``status`` and
-    ``operationDay`` stand beside the protocol names. A field it said again as it was has old and
-    new alike: whoever replays an older message must know who said it last.
-    """
-    changed = list(_provenance(decision))
-    told = {name for name, _, _ in changed}
-    after = decision.after
-    again = sorted(set(decision.said) - told)
-    values: dict[str, Json | None] = {
-        "status": after.status.value,
-        "operationDay": after.operation_day.isoformat() if after.operation_day else None,
-    }
-    content = after.content
-    return changed + [
-        [name, value, value]
-        for name in again
-        for value in (values[name] if name in values else content.get(name),)
-    ]
-
-
-def _provenance(decision: Decision) -> Iterator[list[Json | None]]:
-    before, after = decision.before, decision.after
-    old_status = before.status.value if before else None
-    if old_status != after.status.value:
-        yield ["status", old_status, after.status.value]
-    old_day = before.operation_day.isoformat() if before and before.operation_day else None
-    new_day = after.operation_day.isoformat() if after.operation_day else None
-    if old_day != new_day:
-        yield ["operationDay", old_day, new_day]
-    old = before.content if before else {}
-    changes = difference(old, after.content)
-    for name in sorted({*changes.set, *changes.replaced, *changes.cleared}):
-        yield [name, old.get(name), after.content.get(name)]

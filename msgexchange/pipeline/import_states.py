@@ -13,7 +13,7 @@ from msgexchange.flight.events import EventType, Target, schd_value
 from msgexchange.flight.merge import difference
 from msgexchange.flight.state import FlightState, FlightStatus, Json
 from msgexchange.ids import Flid, MailboxId
-from msgexchange.pipeline.fold import provenance
+from msgexchange.pipeline.provenance import provenance
 from msgexchange.ports import ChangeRow, Imported, ImportStore, ImportTransaction, NewEvent
 
 FLIGHTS_AT_ONCE = 1_000

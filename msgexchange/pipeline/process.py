@@ -10,9 +10,10 @@ from msgexchange.ids import Fence, MailboxId
 from msgexchange.lifecycle.head_of_line import Idle, WaitUntil, Work, next_step
 from msgexchange.lifecycle.states import TERMINAL, InboxEntry, MessageState
 from msgexchange.pipeline.attempt import LOSSES_CHARGED, CarefulStart, Losses
-from msgexchange.pipeline.fold import Fold, PumpRules
+from msgexchange.pipeline.fold import Fold
 from msgexchange.pipeline.incoming import Broken, Crashed, Decode, Incoming, judge, within
 from msgexchange.pipeline.leaving import Unwritten, WayMaking
+from msgexchange.pipeline.rules import PumpRules
 from msgexchange.pipeline.step import NOW, PauseS
 from msgexchange.pipeline.traced import attempted, failure_fields, in_context
 from msgexchange.pipeline.view import view_of
@@ -257,6 +258,8 @@ class Pump:
             self._marked.pop(id_, None)
         working.committed()
         self._after_commit(batch, fold.snapshots, fold.alerts)
+        for how, answers in fold.answers.counts.items():
+            self._telemetry.count("answers", answers, matched=how)
         outcomes = Counter((one.state.value, one.error_class or "") for one in batch.messages)
         for (state, error_class), messages in outcomes.items():
             self._telemetry.count("messages", messages, state=state, error_class=error_class)

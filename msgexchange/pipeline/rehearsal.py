@@ -13,9 +13,10 @@ from msgexchange.flight.reference import Record, Reference
 from msgexchange.ids import Flid, MailboxId
 from msgexchange.lifecycle.letters import why_not_replayed
 from msgexchange.lifecycle.states import InboxEntry, MessageState
-from msgexchange.pipeline.fold import Fold, PumpRules
+from msgexchange.pipeline.fold import Fold
 from msgexchange.pipeline.incoming import Broken, Decode, Incoming, judge
 from msgexchange.pipeline.prediction import FieldChange, Newer, Prediction
+from msgexchange.pipeline.rules import PumpRules
 from msgexchange.pipeline.view import view_of
 from msgexchange.ports import (
     ChangeRow,

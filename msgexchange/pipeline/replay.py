@@ -8,13 +8,13 @@ import orjson
 
 from msgexchange.clock import Clock
 from msgexchange.ids import Fence, MailboxId
-from msgexchange.pipeline.fold import PumpRules
 from msgexchange.pipeline.incoming import Decode
 from msgexchange.pipeline.leaving import Unwritten, WayMaking
 from msgexchange.pipeline.letters import NotDone
 from msgexchange.pipeline.prediction import Prediction, difference_of
 from msgexchange.pipeline.rehearsal import Rehearsal, rehearse
 from msgexchange.pipeline.replaying import ids_of, texts_of
+from msgexchange.pipeline.rules import PumpRules
 from msgexchange.pipeline.step import PauseS, Step
 from msgexchange.ports import (
     Act,

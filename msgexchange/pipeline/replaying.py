@@ -8,12 +8,12 @@ import orjson
 
 from msgexchange.codec.encode import encode
 from msgexchange.ids import MailboxId
-from msgexchange.pipeline.fold import PumpRules
 from msgexchange.pipeline.incoming import Decode
 from msgexchange.pipeline.letters import LETTERS_MAX, NotDone, check_act
 from msgexchange.pipeline.prediction import Prediction
 from msgexchange.pipeline.rehearsal import rehearse
 from msgexchange.pipeline.replay_token import promises_in, token_of
+from msgexchange.pipeline.rules import PumpRules
 from msgexchange.ports import Letter, Mailbox, ReplayOrder, Replays, Text
 
 TEXT_BYTES_MAX = 32 << 20

@@ -2,14 +2,21 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from msgexchange.flight.messages import Inexpressible, Message, Plan, Unsupported
-from msgexchange.flight.reference import Reference
+from msgexchange.flight.messages import (
+    Ignored,
+    Inexpressible,
+    Message,
+    Plan,
+    PlanKind,
+    Unsupported,
+)
+from msgexchange.flight.reference import Reference, ReferenceAct
 from msgexchange.flight.snapshot import clashing
 from msgexchange.flight.state import FlightState
 from msgexchange.ids import Flid, Identity
 from msgexchange.lifecycle.identity import IdentityPolicy, identity_of
-from msgexchange.pipeline.fold import PumpRules, View
 from msgexchange.pipeline.incoming import Incoming
+from msgexchange.pipeline.rules import PumpRules, View
 from msgexchange.ports import FoldReads
 
 
@@ -37,7 +44,18 @@ def view_of(reads: FoldReads, incoming: Sequence[Incoming], rules: PumpRules) ->
         exhausted_kinds=reads.exhausted_kinds(rules.codec_version) if doubtful else frozenset(),
         changed_at=reads.changed_at(clashes) if clashes else {},
         references=reads.references(records) if records else {},
+        requests=reads.requests() if any(map(_may_end_a_request, messages)) else {},
     )
+
+
+def _may_end_a_request(message: Message) -> bool:
+    match message.content:
+        case Plan(kind=PlanKind.RESP) | Reference(act=ReferenceAct.RESP):
+            return True
+        case Ignored():
+            return message.echo is not None
+        case _:
+            return False
 
 
 def _clashes(flights: Mapping[Flid, FlightState], messages: Iterable[Message]) -> set[Flid]:

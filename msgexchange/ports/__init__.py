@@ -3,6 +3,7 @@
 Every call may raise the failures of ``failures`` and nothing else of a driver's.
 """
 
+from msgexchange.ports.audit import Act
 from msgexchange.ports.backfill import BackfillStore, DueMark
 from msgexchange.ports.broker import Record, RecordProducer
 from msgexchange.ports.delivery import (
@@ -58,7 +59,7 @@ from msgexchange.ports.leader import (
     StoreActs,
     StoreInfo,
 )
-from msgexchange.ports.letters import Act, Audit, Letter, LetterQuery, Letters, LettersTransaction
+from msgexchange.ports.letters import Audit, Letter, LetterQuery, Letters, LettersTransaction
 from msgexchange.ports.mailbox import (
     GapProbe,
     InsertUnknown,

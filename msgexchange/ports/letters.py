@@ -8,6 +8,7 @@ from typing import Protocol
 
 from msgexchange.ids import MailboxId
 from msgexchange.lifecycle.states import ErrorClass, MessageState
+from msgexchange.ports.audit import Act
 from msgexchange.ports.pump import MetaColumns
 
 
@@ -55,19 +56,6 @@ class LetterQuery:
     since: datetime | None = None
     before: datetime | None = None
     limit: int = 1_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Act:
-    """What a person did: one row. ``outcomes`` says per message what came of it."""
-
-    at: datetime
-    by: str
-    act: str
-    subject: str | None
-    reason: str | None
-    outcome: str | None
-    outcomes: Mapping[MailboxId, str]
 
 
 class LettersTransaction(Protocol):

@@ -11,7 +11,9 @@ from msgexchange.flight.reference import Record, RecordKey, ReferenceChanges
 from msgexchange.flight.state import FlightState, Json
 from msgexchange.ids import EventId, Fence, Flid, Identity, MailboxId
 from msgexchange.lifecycle.identity import Holder
+from msgexchange.lifecycle.request import Request
 from msgexchange.lifecycle.states import ErrorClass, InboxEntry, MessageState
+from msgexchange.ports.audit import Act
 from msgexchange.ports.mailbox import MarkOutcome
 
 
@@ -114,6 +116,10 @@ class Batch:
     references: ReferenceChanges = field(default_factory=ReferenceChanges)
     exhausted_kinds: Sequence[tuple[str, str]] = ()
     """(TYPE, STYP) that died as UNSUPPORTED or CODEC_ERROR under this codec version."""
+    requests: Sequence[Request] = ()
+    """Requests that answers or errors moved on."""
+    acts: Sequence[Act] = ()
+    """For the audit."""
     marked: Mapping[MailboxId, MarkOutcome] = field(default_factory=dict)
     """Marks confirmed since the last commit ride along."""
     closes_attempt: bool = False
@@ -155,6 +161,10 @@ class FoldReads(Protocol):
         ...
 
     def exhausted_kinds(self, codec_version: str) -> frozenset[tuple[str, str]]: ...
+
+    def requests(self) -> Mapping[str, Request]:
+        """Open requests by kind."""
+        ...
 
 
 class PumpTransaction(FoldReads, Protocol):

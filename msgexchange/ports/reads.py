@@ -119,6 +119,10 @@ class StoreCounts:
     oldest_unmarked_at: datetime | None
     """Since when a terminal message has been without its mark."""
     oldest_pending_event_at: datetime | None
+    open_requests: Mapping[str, int]
+    """Requests to the AODB without an end: ``plan`` and ``reference``."""
+    oldest_request_at: datetime | None
+    """Since when the oldest of them has been open."""
     last_received: Mapping[str, datetime]
     """Newest message of each sender in the inbox, of the 100 senders heard of last."""
 

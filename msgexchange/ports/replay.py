@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Protocol
 
 from msgexchange.ids import Fence, Flid, MailboxId
-from msgexchange.ports.letters import Act, Letter
+from msgexchange.ports.audit import Act
+from msgexchange.ports.letters import Letter
 from msgexchange.ports.pump import Batch, FoldReads
 
 

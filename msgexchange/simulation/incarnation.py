@@ -13,10 +13,10 @@ from msgexchange.lifecycle.watermark import ScanPolicy
 from msgexchange.pipeline.backfill import BackfillRules, BackfillSweep
 from msgexchange.pipeline.delivery import DeliveryRules
 from msgexchange.pipeline.dispatch import Dispatch
-from msgexchange.pipeline.fold import PumpRules
 from msgexchange.pipeline.ingest import Ingest, IngestRules
 from msgexchange.pipeline.process import Pump, PumpBounds
 from msgexchange.pipeline.publish_flights import SchdFlush
+from msgexchange.pipeline.rules import PumpRules
 from msgexchange.pipeline.step import Guarded
 from msgexchange.ports import Dependency, Telemetry
 from msgexchange.simulation.chance import Chance, exposed
@@ -96,7 +96,6 @@ class Incarnation:
                 identity=IdentityPolicy(),
                 failure=FailurePolicy(attempts_max=3),
                 unknown_flight=UnknownFlight.SKIP,
-                accept_foreign=False,
                 timezone="Asia/Shanghai",
                 plan_type="SCHD",
                 codec_version="simulated",

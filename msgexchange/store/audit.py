@@ -25,23 +25,24 @@ class AuditRows:
     def __init__(self, nonce: Callable[[], int]) -> None:
         self._nonce = nonce
 
-    def write(self, connection: Connection, act: Act) -> None:
+    def write(self, connection: Connection, *acts: Act) -> None:
+        if acts:
+            connection.execute(_INSERT, [self._row(act) for act in acts])
+
+    def _row(self, act: Act) -> dict[str, Any]:
         outcome = act.outcome
         if act.outcomes:
             outcomes = [{"id": id_, "outcome": text} for id_, text in act.outcomes.items()]
             outcome = orjson.dumps({"outcome": act.outcome, "messages": outcomes}).decode()
-        connection.execute(
-            _INSERT,
-            {
-                "audit_id": self._nonce(),
-                "at": act.at,
-                "actor": act.by[:ACTOR_CHARS],
-                "act": act.act,
-                "subject": None if act.subject is None else act.subject[:SUBJECT_CHARS],
-                "reason": None if act.reason is None else act.reason[:ERROR_CHARS],
-                "outcome": outcome,
-            },
-        )
+        return {
+            "audit_id": self._nonce(),
+            "at": act.at,
+            "actor": act.by[:ACTOR_CHARS],
+            "act": act.act,
+            "subject": None if act.subject is None else act.subject[:SUBJECT_CHARS],
+            "reason": None if act.reason is None else act.reason[:ERROR_CHARS],
+            "outcome": outcome,
+        }
 
 
 class AuditReads:

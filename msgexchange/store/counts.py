@@ -1,5 +1,7 @@
 """The flow in numbers (spec 1.5, 6.3)."""
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, literal_column, select
@@ -17,6 +19,7 @@ from msgexchange.store.tables import (
     msg_event,
     msg_event_state,
     proc_state,
+    req_track,
 )
 
 SENDERS_MAX = 100
@@ -52,6 +55,9 @@ _OLDEST_EVENT = select(msg_event.c.created_at).where(
     .where(msg_event_state.c.state == PENDING)
     .scalar_subquery()
 )
+_REQUESTS = select(req_track.c.rtype, req_track.c.created_at).where(
+    req_track.c.open_kind.is_not(None)
+)
 _NEWEST = func.max(proc_state.c.received_at)
 _SENDERS = (
     select(proc_state.c.sndr, _NEWEST.label("newest"))
@@ -63,10 +69,11 @@ _SENDERS = (
 
 
 def counts(connection: Connection) -> StoreCounts:
-    """Twelve statements, however much there is."""
+    """Thirteen statements, however much there is."""
     gaps: Any = connection.execute(_GAPS).one()
     cursor: Any = connection.execute(_CURSOR).one()
     unmarked: Any = connection.execute(_UNMARKED).one()
+    requests: Sequence[Any] = connection.execute(_REQUESTS).all()
     head: Any = connection.execute(HEADS, {"limit": 1}).one_or_none()
     return StoreCounts(
         watermark=cursor.watermark,
@@ -88,6 +95,8 @@ def counts(connection: Connection) -> StoreCounts:
         unmarked=unmarked.number,
         oldest_unmarked_at=unmarked.oldest,
         oldest_pending_event_at=connection.execute(_OLDEST_EVENT).scalar_one_or_none(),
+        open_requests=Counter("plan" if one.rtype is None else "reference" for one in requests),
+        oldest_request_at=min((one.created_at for one in requests), default=None),
         last_received={
             row.sndr: row.newest for row in connection.execute(_SENDERS, {"limit": SENDERS_MAX})
         },

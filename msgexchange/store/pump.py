@@ -22,6 +22,7 @@ from msgexchange.flight.reference import Record, RecordKey
 from msgexchange.flight.state import FlightState
 from msgexchange.ids import Fence, Flid, Identity, MailboxId
 from msgexchange.lifecycle.identity import Holder
+from msgexchange.lifecycle.request import Request
 from msgexchange.lifecycle.states import InboxEntry, MessageState
 from msgexchange.ports import (
     Batch,
@@ -33,12 +34,14 @@ from msgexchange.ports import (
     SnapshotEntry,
 )
 from msgexchange.store import attempts
+from msgexchange.store.audit import AuditRows
 from msgexchange.store.bulk import Bulk
 from msgexchange.store.flight_rows import Strays
 from msgexchange.store.flights import Flights
 from msgexchange.store.marks import Marks
 from msgexchange.store.messages import Messages
 from msgexchange.store.references import ReferenceRows
+from msgexchange.store.requests import RequestRows
 from msgexchange.store.sessions import Sessions
 from msgexchange.store.sweeping import Removal
 from msgexchange.store.tables import (
@@ -63,8 +66,12 @@ _LOG_SNAPSHOT = insert(schd_snap_log)
 class PumpStatements:
     """Every statement a batch may run, built once."""
 
-    def __init__(self, bulk: Bulk, catalogue: Catalogue, appender: Appender) -> None:
+    def __init__(
+        self, bulk: Bulk, catalogue: Catalogue, appender: Appender, audit: AuditRows
+    ) -> None:
         id_ = BigInteger()
+        self.requests = RequestRows(bulk)
+        self.audit = audit
         self.messages = Messages(bulk)
         self.flights = Flights(bulk, catalogue)
         self.removal = Removal(bulk)
@@ -180,6 +187,9 @@ class FoldReading:
     def exhausted_kinds(self, codec_version: str) -> frozenset[tuple[str, str]]:
         return _exhausted(self._connection, codec_version)
 
+    def requests(self) -> Mapping[str, Request]:
+        return self._run.requests.open(self._connection)
+
 
 class _Transaction(FoldReading):
     """A ``PumpTransaction``; the fence and the writer row are held."""
@@ -221,6 +231,8 @@ def write_batch(
     _remember_plans(connection, run, batch.plan_days)
     run.references.write(connection, batch.references, now=now)
     _remember_kinds(connection, run, batch.exhausted_kinds, codec_version)
+    run.requests.write(connection, batch.requests)
+    run.audit.write(connection, *batch.acts)
 
 
 def _keep_texts(

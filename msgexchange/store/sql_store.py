@@ -27,7 +27,7 @@ from msgexchange.store.pump import Pump, PumpStatements
 from msgexchange.store.reads import StoreReads
 from msgexchange.store.redelivery import Redeliveries
 from msgexchange.store.replays import ReplayRows, ReplayStore
-from msgexchange.store.requests import RequestRows, Requests
+from msgexchange.store.requests import Requests
 from msgexchange.store.retention import RetentionRows
 from msgexchange.store.schd import Schd
 from msgexchange.store.sessions import Sessions
@@ -61,7 +61,8 @@ class SqlStore:
         self._lease_engine = lease_engine
         form = bulk or fastest_bulk(engine)
         self._sessions = sessions = Sessions(engine)
-        statements = PumpStatements(form, catalogue, Appender(form, nonce))
+        audit = AuditRows(nonce)
+        statements = PumpStatements(form, catalogue, Appender(form, nonce), audit)
         events = PendingEvents(form)
         self.intake = Intake(sessions, form, nonce)
         self.gaps = Gaps(sessions, form, nonce)
@@ -70,13 +71,12 @@ class SqlStore:
         self.outbox = Outbox(sessions, events)
         self.schd = Schd(sessions, form, events)
         self.positions = Positions(sessions, form, events)
-        requests = RequestRows(form)
-        self.requests = Requests(sessions, requests, statements.appender, AuditRows(nonce))
+        self.requests = Requests(sessions, statements.requests, statements.appender, audit)
         self.outbound = Outbound(sessions, events)
         self.redelivery = Redeliveries(sessions, statements.flights, statements.appender, nonce)
         self.acts = StoreActs(sessions, nonce)
         self.audit = AuditReads(sessions)
-        letters, audit = LetterRows(form), AuditRows(nonce)
+        letters = LetterRows(form)
         self.letters = LetterBox(sessions, letters, audit)
         self.replays = ReplayStore(sessions, statements, ReplayRows(form), letters, audit)
         self.jobs = JobRuns(sessions)

@@ -47,6 +47,7 @@ class StoreGauges(Collector):
             ("head_age_seconds", counts.head_received_at),
             ("oldest_unmarked_age_seconds", counts.oldest_unmarked_at),
             ("outbox_lag_seconds", counts.oldest_pending_event_at),
+            ("oldest_request_age_seconds", counts.oldest_request_at),
         ):
             yield _gauge(name, max((now - since).total_seconds(), 0.0) if since else 0)
         yield from _families(counts)
@@ -110,6 +111,8 @@ def _families(counts: StoreCounts) -> Iterator[GaugeMetricFamily]:
         (target.value, state.value): n for (target, state), n in counts.events.items()
     }
     yield _family("outbox_events", events)
+    asked: dict[tuple[str, ...], int] = {(k,): n for k, n in counts.open_requests.items()}
+    yield _family("open_requests", asked)
     heard: dict[tuple[str, ...], float] = {
         (sender,): at.timestamp() for sender, at in counts.last_received.items()
     }

@@ -23,6 +23,10 @@ COUNTERS = {
     "inbox_enqueued": Instrument("Mailbox rows taken into the inbox"),
     "gaps_permanent": Instrument("Mailbox ids passed as permanent gaps"),
     "late_arrivals": Instrument("Mailbox rows that came after W had passed their ids"),
+    "answers": Instrument(
+        "Answers to requests, by how they were matched: echo, kind, foreign, unmatched",
+        ("matched",),
+    ),
     "events_sent": Instrument("Events acknowledged by the broker", ("target",)),
     "actor_restarts": Instrument("Actors that failed and were started again", ("actor",)),
     "unknown_names": Instrument(
@@ -52,6 +56,10 @@ GAUGES = {
     ),
     "outbox_events": Instrument("Events by target and state", ("target", "state")),
     "outbox_lag_seconds": Instrument("Age of the oldest event that waits for delivery"),
+    "open_requests": Instrument("Requests to the AODB that are open, by kind", ("kind",)),
+    "oldest_request_age_seconds": Instrument(
+        "How long the oldest open request has been open, 0 without one"
+    ),
     "flights": Instrument("Flights in the own store"),
     "sender_last_message_timestamp_seconds": Instrument(
         "When the newest message of a sender was taken in, in Unix time; 100 senders at most",

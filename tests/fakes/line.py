@@ -15,14 +15,15 @@ from msgexchange.flight.dynamic import UnknownFlight
 from msgexchange.flight.messages import Decoded
 from msgexchange.flight.past import SweepPolicy
 from msgexchange.ids import MailboxId
+from msgexchange.lifecycle.answer import AnswerPolicy
 from msgexchange.lifecycle.failure import FailurePolicy
 from msgexchange.lifecycle.identity import IdentityPolicy
 from msgexchange.lifecycle.states import MessageState
-from msgexchange.pipeline.fold import PumpRules
 from msgexchange.pipeline.incoming import Decode
 from msgexchange.pipeline.ingest import Ingest, IngestRules
 from msgexchange.pipeline.leaving import WayMaking
 from msgexchange.pipeline.process import Pump, PumpBounds
+from msgexchange.pipeline.rules import PumpRules
 from msgexchange.ports import HistoryStore, MessageView
 from msgexchange.ports.tracing import UNTRACED, Tracing
 from msgexchange.store.sql_store import SqlStore
@@ -61,6 +62,7 @@ class Line:
     history: HistoryStore | None = None
     tracing: Tracing = UNTRACED
     decode: Decode = decode_or_die
+    answers: AnswerPolicy = field(default_factory=AnswerPolicy)
 
     def __post_init__(self) -> None:
         fence = self.store.leader.take_lease("test", timedelta(hours=1))
@@ -71,9 +73,9 @@ class Line:
             identity=IdentityPolicy(),
             failure=FailurePolicy(),
             unknown_flight=UnknownFlight.SKIP,
-            accept_foreign=False,
             timezone="Asia/Shanghai",
             sweep=self.sweep,
+            answers=self.answers,
             codec_version="1",
         )
         self.ingest = Ingest(

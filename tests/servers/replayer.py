@@ -22,8 +22,8 @@ from msgexchange.flight.dynamic import UnknownFlight
 from msgexchange.ids import Fence
 from msgexchange.lifecycle.failure import FailurePolicy
 from msgexchange.lifecycle.identity import IdentityPolicy
-from msgexchange.pipeline.fold import PumpRules
 from msgexchange.pipeline.replay import ReplayOrders
+from msgexchange.pipeline.rules import PumpRules
 from msgexchange.store.engine import open_engine
 from msgexchange.store.sql_store import SqlStore
 
@@ -96,7 +96,6 @@ def main(url: str, point: str) -> int:
             identity=IdentityPolicy(),
             failure=FailurePolicy(),
             unknown_flight=UnknownFlight.SKIP,
-            accept_foreign=False,
             timezone="Asia/Shanghai",
             codec_version="1",
         ),

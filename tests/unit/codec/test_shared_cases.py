@@ -101,7 +101,6 @@ class Fold:
             cause=cause,
             sent_at=meta.sent_at,
             newest_sent_at=self.newest,
-            answers_open_request=False,
             last_versions={},
         )
         if isinstance(outcome, Applied) and body.kind is not PlanKind.ADFT and meta.sent_at:

@@ -110,7 +110,6 @@ class Fold:
             cause=CAUSE,
             sent_at=meta.sent_at,
             newest_sent_at=self.newest_plans,
-            answers_open_request=False,
             last_versions={},
         )
         if isinstance(outcome, Applied) and plan.kind is PlanKind.DNLD:

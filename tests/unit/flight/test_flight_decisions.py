@@ -69,7 +69,6 @@ def plan(
     day: date = DAY,
     sent_at: datetime | None = NOON,
     newest: dict[date, datetime] | None = None,
-    answers: bool = False,
     last_versions: dict[Flid, int] | None = None,
 ) -> Outcome:
     planned = tuple(PlannedFlight(Flid(flid), day, (Set("STAT", "PLN"),)) for flid in flids)
@@ -79,7 +78,6 @@ def plan(
         cause=CAUSE,
         sent_at=sent_at,
         newest_sent_at=newest or {},
-        answers_open_request=answers,
         last_versions=last_versions or {},
     )
 
@@ -190,11 +188,6 @@ def test_an_older_plan_is_stale(newest: datetime, sent_at: datetime | None, stal
 def test_an_ad_hoc_flight_is_never_stale() -> None:
     newest = {DAY: NOON + timedelta(hours=1)}
     applied(plan({}, "1", kind=PlanKind.ADFT, newest=newest))
-
-
-def test_an_answer_needs_an_open_request() -> None:
-    assert plan({}, "1", kind=PlanKind.RESP) == Skipped("no-open-request", alert=True)
-    applied(plan({}, "1", kind=PlanKind.RESP, answers=True))
 
 
 def test_a_message_that_changes_nothing_still_gets_its_version_and_both_events() -> None:

@@ -18,6 +18,7 @@ from msgexchange.lifecycle.answer import (
     judge_answer,
 )
 from msgexchange.lifecycle.request import (
+    SCAN_COMMITS_WITHIN,
     ExpiryPolicy,
     PlanWanted,
     ReferenceWanted,
@@ -187,11 +188,12 @@ def test_reference_data_is_done_with_its_first_answer() -> None:
 def test_nothing_expires_while_a_message_that_came_in_time_waits() -> None:
     policy, sent = ExpiryPolicy(timeout=timedelta(minutes=10)), request()
     due = SENT + timedelta(seconds=601)
+    seen = due + SCAN_COMMITS_WITHIN
     for now, waiting, over in (
-        (due, None, False),
-        (due + SECOND, None, True),
-        (due + SECOND, due, False),
-        (due + SECOND, due + SECOND, True),
+        (seen, None, False),
+        (seen + SECOND, None, True),
+        (seen + SECOND, due, False),
+        (seen + SECOND, due + SECOND, True),
     ):
         assert overdue(sent, policy, now=now, oldest_waiting_at=waiting) is over
 

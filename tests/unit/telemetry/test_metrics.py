@@ -18,7 +18,10 @@ from msgexchange.telemetry.metrics_table import metrics_page
 from msgexchange.telemetry.metrics_table import names as documented
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "metrics.md"
-LABELS = {"state", "error_class", "name", "target", "actor", "dependency", "sender", "element"}
+LABELS = {"state", "error_class", "name", "target", "actor", "dependency", "sender", "element"} | {
+    "kind",
+    "matched",
+}
 
 
 def served(store: SqlStore, clock: ManualClock) -> str:
