@@ -1,20 +1,25 @@
 """Where people act on single messages, built from settings."""
 
 import os
+from collections.abc import Callable
 from functools import partial
 
+from msgexchange.app.asking import asking_rules, new_request_id
 from msgexchange.app.steps import limits_of, pump_rules
 from msgexchange.codec.catalogue import Catalogue
 from msgexchange.codec.decode import decode
 from msgexchange.config import Settings
 from msgexchange.flight.messages import Decoded
 from msgexchange.ids import EventId
+from msgexchange.lifecycle.request import Request, Wanted
+from msgexchange.pipeline.asking import Order, ask
 from msgexchange.pipeline.letters import LetterDesk
 from msgexchange.pipeline.redeliver import redeliver
 from msgexchange.pipeline.replaying import ReplayDesk
 from msgexchange.ports import Mailbox
 from msgexchange.store.sql_store import SqlStore
 from msgexchange.web.admin import Admin
+from msgexchange.web.requests import RequestDesk
 
 
 def letter_desk(settings: Settings, store: SqlStore, catalogue: Catalogue) -> LetterDesk:
@@ -47,7 +52,11 @@ def decoded(settings: Settings, catalogue: Catalogue, text: str) -> Decoded:
 
 
 def admin_desk(
-    settings: Settings, store: SqlStore, catalogue: Catalogue, mailbox: Mailbox
+    settings: Settings,
+    store: SqlStore,
+    catalogue: Catalogue,
+    mailbox: Mailbox,
+    wake_sender: Callable[[], None],
 ) -> Admin | None:
     """What ``/admin`` does; None without a token."""
     token = settings.http.admin_token
@@ -71,4 +80,24 @@ def admin_desk(
         audit=store.audit,
         redeliver=again,
         timezone=settings.site.timezone.key,
+        requests=request_desk(settings, store, catalogue, wake_sender),
     )
+
+
+def request_desk(
+    settings: Settings,
+    store: SqlStore,
+    catalogue: Catalogue,
+    wake_sender: Callable[[], None] = lambda: None,
+) -> RequestDesk:
+    """Asks the AODB; ``wake_sender`` where it runs in this process."""
+
+    def asked(wanted: Wanted, by: str, reason: str | None) -> Request:
+        order = Order(
+            request_id=new_request_id(), by=by, reason=reason, at=store.leader.database_now()
+        )
+        request = ask(store.requests, wanted, order, asking_rules(settings, catalogue))
+        wake_sender()
+        return request
+
+    return RequestDesk(asked, lambda every, limit: store.requests.recent(every=every, limit=limit))

@@ -14,10 +14,10 @@ from msgexchange.app.adapters import (
     open_store,
 )
 from msgexchange.app.addresses import BOOTSTRAP_FILE
-from msgexchange.app.asking import asking_rules, new_request_id, request_schedules
+from msgexchange.app.asking import request_schedules
 from msgexchange.app.benching import bench, bench_profile
 from msgexchange.app.demo import demo
-from msgexchange.app.desks import letter_desk, replay_desk
+from msgexchange.app.desks import letter_desk, replay_desk, request_desk
 from msgexchange.app.duties import open_history, schedules
 from msgexchange.app.observing import Broker, Sources, observe, verify
 from msgexchange.app.process import serve
@@ -42,7 +42,6 @@ from msgexchange.ids import EventId, Flid
 from msgexchange.lifecycle.daily import ONE_DAY, Daily
 from msgexchange.lifecycle.request import Request, Wanted
 from msgexchange.pipeline.accept_restart import accept_restart
-from msgexchange.pipeline.asking import Order, ask
 from msgexchange.pipeline.import_states import (
     ImportOrder,
     ImportRefused,
@@ -208,12 +207,8 @@ class Site:
             )
 
     def ask(self, settings: Settings, wanted: Wanted, *, by: str, reason: str | None) -> Request:
-        catalogue = open_catalogue(settings)
         with self._store(settings) as store:
-            order = Order(
-                request_id=new_request_id(), by=by, reason=reason, at=store.leader.database_now()
-            )
-            return ask(store.requests, wanted, order, asking_rules(settings, catalogue))
+            return request_desk(settings, store, open_catalogue(settings)).ask(wanted, by, reason)
 
     def requests(self, settings: Settings, *, every: bool, limit: int) -> Sequence[Request]:
         with self._store(settings) as store:

@@ -215,7 +215,11 @@ class Serving:
             now=self.clock.now,
             is_shadow=settings.profile is Profile.SHADOW,
             admin=admin_desk(
-                settings, self.adapters.store, self.adapters.catalogue, self.adapters.mailbox
+                settings,
+                self.adapters.store,
+                self.adapters.catalogue,
+                self.adapters.mailbox,
+                wake_sender=lambda: self.candidacy.ring("dispatcher-out"),
             ),
         )
         self._server = start(

@@ -1,9 +1,8 @@
 """``request`` and ``requests``: asking the AODB, and what became of it (spec 5.1)."""
 
 import getpass
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime
-from typing import Any
 
 import click
 
@@ -18,6 +17,7 @@ from msgexchange.lifecycle.request import (
     Wanted,
 )
 from msgexchange.pipeline.asking import NotAskable, shown
+from msgexchange.web.requests import request_document
 
 DAY = click.DateTime(["%Y-%m-%d"])
 BY = click.option("--by", help="Who asks; the user of this shell without it.")
@@ -105,29 +105,6 @@ def _ask(
     click.echo(f"request {asked.request_id}: {shown(wanted)}, SEQN {asked.seqn}")
 
 
-def request_document(request: Request) -> Mapping[str, Any]:
-    """A request as programs read it, also over HTTP."""
-    return {
-        "requestId": request.request_id,
-        "kind": request.wanted.kind,
-        "days": sorted(map(str, request.wanted.days)),
-        "daysAnswered": sorted(map(str, request.days_done)),
-        "state": request.state.value,
-        "seqn": request.seqn,
-        "requestedBy": request.requested_by,
-        "createdAt": _time(request.created_at),
-        "sendStartedAt": _time(request.send_started_at),
-        "sentAt": _time(request.sent_at),
-        "finishedAt": _time(request.finished_at),
-        "eventId": request.event_id,
-        "outboundId": request.outbound_id,
-        "answerMessageId": request.answer_message_id,
-        "matchedBy": request.matched_by,
-        "approximate": request.matched_by == MatchBy.KIND.value,
-        "error": request.error,
-    }
-
-
 def _row(request: Request) -> Sequence[object]:
     return (
         request.request_id,
@@ -153,7 +130,3 @@ def _why(request: Request) -> str | None:
     if request.state is not RequestState.DONE and missing:
         told += f"; without {', '.join(map(str, missing))}"
     return f"{request.error}; {told}" if request.error else told
-
-
-def _time(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat()

@@ -1,15 +1,15 @@
 """``/admin``: what a person may see and do with the admin token (spec 1.5)."""
 
 import hmac
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 from zoneinfo import ZoneInfo
 
 from flask import Blueprint, Response, request
 
-from msgexchange.ids import EventId, MailboxId
+from msgexchange.ids import EventId
 from msgexchange.lifecycle.letters import REPLAYABLE_SKIPS
 from msgexchange.lifecycle.states import ErrorClass
 from msgexchange.pipeline.letters import LetterDesk, NotDone
@@ -17,10 +17,12 @@ from msgexchange.pipeline.redeliver import NotRedeliverable
 from msgexchange.pipeline.replaying import ReplayDesk
 from msgexchange.ports import Audit, LetterQuery
 from msgexchange.web.answers import json_answer
+from msgexchange.web.body import Body
 from msgexchange.web.letters import act_document, letter_document
-from msgexchange.web.parameters import Query, bad_parameter, read_flid, read_limit
+from msgexchange.web.parameters import Query, read_flag, read_flid, read_limit
 from msgexchange.web.problems import Problem, not_found
 from msgexchange.web.replays import order_document, preflight_document
+from msgexchange.web.requests import RequestDesk, add_request_calls
 
 LIMIT_DEFAULT: Final = 200
 LETTER_PARAMETERS: Final = (
@@ -47,6 +49,7 @@ class Admin:
     redeliver: Callable[[EventId, str, str], EventId]
     """By id, who and why; raises ``NotRedeliverable``."""
     timezone: str
+    requests: RequestDesk
 
 
 def admin_calls(admin: Admin) -> Blueprint:
@@ -120,45 +123,8 @@ def admin_calls(admin: Admin) -> Blueprint:
         )
         return json_answer({"acts": [act_document(act) for act in acts]})
 
+    add_request_calls(routes, admin.requests)
     return routes
-
-
-class Body:
-    """A JSON object with these members and no other."""
-
-    def __init__(self, *names: str) -> None:
-        given: Any = request.get_json(silent=True, force=True)
-        if not isinstance(given, Mapping):
-            raise bad_parameter("body", "send a JSON object")
-        for name in given:
-            if name not in names:
-                raise bad_parameter(name, f"there is no such member; there are {', '.join(names)}")
-        self._given = given
-
-    def text(self, name: str) -> str:
-        value = self._given.get(name)
-        if not isinstance(value, str) or not value.strip():
-            raise bad_parameter(name, "give a text that is not empty")
-        return value
-
-    def flag(self, name: str) -> bool:
-        value = self._given.get(name, False)
-        if not isinstance(value, bool):
-            raise bad_parameter(name, "give true or false")
-        return value
-
-    def number(self, name: str) -> int:
-        value = self._given.get(name)
-        if not _is_id(value):
-            raise bad_parameter(name, "give a number above 0")
-        assert isinstance(value, int)
-        return value
-
-    def ids(self) -> Sequence[MailboxId]:
-        value = self._given.get("ids")
-        if not isinstance(value, list) or not all(map(_is_id, value)):
-            raise bad_parameter("ids", "give an array of message ids")
-        return [MailboxId(id_) for id_ in value]
 
 
 class refusals:  # noqa: N801 - reads as what it is, a context
@@ -182,9 +148,9 @@ def letter_query(query: Query, timezone: str) -> LetterQuery:
     wanted = query.read("class", _read_class, None, "an error class or a skip's reason")
     code = wanted if wanted in REPLAYABLE_SKIPS else None
     return LetterQuery(
-        skipped=query.read("skipped", _read_flag, default=False, accepts="true or false")
+        skipped=query.read("skipped", read_flag, default=False, accepts="true or false")
         or code is not None,
-        discarded=query.read("discarded", _read_flag, default=False, accepts="true or false"),
+        discarded=query.read("discarded", read_flag, default=False, accepts="true or false"),
         error_class=ErrorClass(wanted) if wanted and code is None else None,
         skip_code=code,
         kind=query.read("kind", str, None, "TYPE or TYPE/STYP"),
@@ -225,11 +191,3 @@ def _authorize(token: str) -> None:
 
 def _read_class(text: str) -> str | None:
     return text if text in {*ErrorClass, *REPLAYABLE_SKIPS} else None
-
-
-def _read_flag(text: str) -> bool | None:
-    return {"true": True, "false": False}.get(text)
-
-
-def _is_id(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 63

@@ -83,6 +83,11 @@ def read_limit(text: str) -> int | None:
     return int(text) if is_fine else None
 
 
+def read_flag(text: str) -> bool | None:
+    """``true`` or ``false``."""
+    return {"true": True, "false": False}.get(text)
+
+
 def read_flid(text: str) -> Flid | None:
     """A well-formed FLID."""
     return Flid(text) if _FLID.fullmatch(text) else None

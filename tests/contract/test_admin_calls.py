@@ -1,18 +1,22 @@
 """``/admin`` over a real store: the token first, then the same acts as on the command line."""
 
 from collections.abc import Sequence
+from zoneinfo import ZoneInfo
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 from replay_world import Site
 
-from factories import plan, status
-from msgexchange.ids import EventId
+from factories import T0, plan, status
+from msgexchange.ids import EventId, RequestId
+from msgexchange.lifecycle.request import Request, Wanted
+from msgexchange.pipeline.asking import AskingRules, Order, ask
 from msgexchange.pipeline.redeliver import NotRedeliverable
 from msgexchange.store.sql_store import SqlStore
 from msgexchange.web.admin import Admin, admin_calls
 from msgexchange.web.problems import install
+from msgexchange.web.requests import RequestDesk
 
 BEARER = {"Authorization": "Bearer s3cret"}
 
@@ -28,6 +32,11 @@ def client(store: SqlStore) -> FlaskClient:
     def refuse(event_id: EventId, _by: str, _reason: str) -> EventId:
         raise NotRedeliverable(f"event {event_id} is not dead")
 
+    def asking(wanted: Wanted, by: str, reason: str | None) -> Request:
+        order = Order(request_id=RequestId("r1"), by=by, reason=reason, at=T0)
+        rules = AskingRules(sender="M", zone=ZoneInfo("Asia/Shanghai"), reference_types={"ARPT"})
+        return ask(store.requests, wanted, order, rules)
+
     app = Flask("test")
     install(app, body_bytes_max=10_000)
     admin = Admin(
@@ -37,6 +46,7 @@ def client(store: SqlStore) -> FlaskClient:
         audit=store.audit,
         redeliver=refuse,
         timezone="Asia/Shanghai",
+        requests=RequestDesk(asking, lambda every, n: store.requests.recent(every=every, limit=n)),
     )
     app.register_blueprint(admin_calls(admin))
     app.extensions["site"] = site
@@ -52,7 +62,12 @@ def ids(answer: dict[str, Sequence[dict[str, int]]]) -> list[int]:
 )
 @pytest.mark.parametrize(
     ("method", "path"),
-    [("GET", "/admin/dead"), ("GET", "/admin/audit"), ("POST", "/admin/discard")],
+    [
+        ("GET", "/admin/dead"),
+        ("GET", "/admin/audit"),
+        ("POST", "/admin/discard"),
+        ("POST", "/admin/requests"),
+    ],
 )
 def test_without_the_token_nothing_is_told_or_done(
     memory_store: SqlStore, method: str, path: str, headers: dict[str, str]
@@ -122,3 +137,35 @@ def test_a_replay_is_planned_ordered_and_told_of(memory_store: SqlStore) -> None
     told = asking.get(path, headers=BEARER).get_json()
     assert (told["done"], told["messages"]) == (True, [2])
     assert asking.get("/admin/replay/orders/none", headers=BEARER).status_code == 404
+
+
+def test_a_request_is_made_and_listed(memory_store: SqlStore) -> None:
+    asking = client(memory_store)
+    given = {"day": "2026-09-03", "to": "2026-09-04", "by": "jl", "reason": "lost"}
+    answer = asking.post("/admin/requests", json=given, headers=BEARER)
+    assert answer.status_code == 202
+    body = answer.get_json()
+    assert (body["state"], body["days"]) == ("REGISTERED", ["2026-09-03", "2026-09-04"])
+    listed = asking.get("/admin/requests?all=true", headers=BEARER).get_json()
+    assert listed == {"count": 1, "requests": [body]}
+
+
+@pytest.mark.parametrize(
+    ("given", "status_code", "told"),
+    [
+        ({"by": "jl"}, 400, "give a day for a plan"),
+        ({"by": "jl", "day": "2026-09-03", "type": "ARPT"}, 400, "give a day for a plan"),
+        ({"by": "jl", "day": "3.9."}, 400, "yyyy-MM-dd"),
+        ({"by": "jl", "day": "2026-09-03", "to": "2026-09-02"}, 400, "before the first"),
+        ({"day": "2026-09-03"}, 400, "by"),
+        ({"by": "jl", "type": "NOPE"}, 409, "no reference type"),
+    ],
+)
+def test_a_request_that_cannot_be_made_says_why(
+    memory_store: SqlStore, given: dict[str, str], status_code: int, told: str
+) -> None:
+    asking = client(memory_store)
+    answer = asking.post("/admin/requests", json=given, headers=BEARER)
+    assert answer.status_code == status_code
+    assert told in answer.get_json()["detail"]
+    assert memory_store.requests.recent(every=True, limit=9) == []
