@@ -11,15 +11,17 @@ from msgexchange.flight.state import FlightState, Json
 from msgexchange.ids import EventId, Flid, Identity, MailboxId
 from msgexchange.lifecycle.gap import Gap
 from msgexchange.lifecycle.states import ErrorClass, EventState, InboxEntry, MessageState
+from msgexchange.ports.audit import Act
 from msgexchange.ports.leader import LeaseView
 from msgexchange.ports.pump import MetaColumns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventView:
-    """An event as ``GET /messages/{id}`` shows it."""
+    """An event and what became of it; its payload is left out."""
 
     event_id: EventId
+    message_id: MailboxId
     target: Target
     type: EventType
     flid: Flid | None
@@ -32,16 +34,32 @@ class EventView:
     offset: int | None
     created_at: datetime
     sent_at: datetime | None
+    next_attempt_at: datetime | None = None
+    redelivery_of: EventId | None = None
+    redelivered_as: EventId | None = None
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptView:
-    """A failed attempt."""
+    """A failed attempt; ``round`` counts the replays before it."""
 
+    round: int = 0
     attempt: int
     at: datetime
     error_class: ErrorClass
     error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeView:
+    """One version of a flight: what changed and which message did it."""
+
+    flid: Flid
+    version: int
+    message_id: MailboxId
+    at: datetime
+    changes: Sequence[tuple[str, Json | None, Json | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,16 +87,14 @@ class MessageView:
     events: tuple[EventView, ...]
     failures: tuple[AttemptView, ...]
     kept: Mapping[str, Json] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeView:
-    """One version of a flight: what changed and which message did it."""
-
-    version: int
-    message_id: MailboxId
-    at: datetime
-    changes: Sequence[tuple[str, Json | None, Json | None]]
+    changes: tuple[ChangeView, ...] = ()
+    """Of its first flights by FLID; a plan has more."""
+    gaps: tuple[Gap, ...] = ()
+    """Missing ids below it that were open while it waited, the nearest first."""
+    acts: tuple[Act, ...] = ()
+    text_bytes: int | None = None
+    discarded_at: datetime | None = None
+    archived_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +173,20 @@ class Reads(Protocol):
     def changes(self, flid: Flid) -> Sequence[ChangeView]: ...
 
     def message(self, message_id: MailboxId) -> MessageView | None: ...
+
+    def event(self, event_id: EventId) -> EventView | None: ...
+
+    def events_of(self, flid: Flid, message_ids: Sequence[MailboxId]) -> Sequence[EventView]:
+        """What these messages told of this flight, in EVENT_ID order."""
+        ...
+
+    def acts_on(self, event_id: EventId) -> Sequence[Act]:
+        """What people did to an event, oldest first."""
+        ...
+
+    def traceparents(self, message_ids: Sequence[MailboxId]) -> Mapping[MailboxId, str]:
+        """The contexts of those that have one, archived ones included."""
+        ...
 
     def head(self) -> InboxEntry | None: ...
 

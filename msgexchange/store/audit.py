@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, bindparam, insert, select
+from sqlalchemy import Connection, String, Text, bindparam, insert, select
 
 from msgexchange.ids import MailboxId
 from msgexchange.ports import Act
@@ -17,6 +17,19 @@ _AUDIT = operation_audit.c
 _INSERT = insert(operation_audit)
 SUBJECT_CHARS = 200
 ACTOR_CHARS = 200
+_OF_MESSAGE = (
+    select(operation_audit)
+    .where(
+        _AUDIT.at >= bindparam("since", type_=Stamp()),
+        _AUDIT.outcome.like(bindparam("named", type_=Text())),
+    )
+    .order_by(_AUDIT.at, _AUDIT.audit_id)
+)
+_ABOUT = (
+    select(operation_audit)
+    .where(_AUDIT.subject == bindparam("subject", type_=String(SUBJECT_CHARS)))
+    .order_by(_AUDIT.at, _AUDIT.audit_id)
+)
 
 
 class AuditRows:
@@ -73,6 +86,17 @@ class AuditReads:
         query = query.order_by(_AUDIT.at.desc(), _AUDIT.audit_id).limit(bindparam("limit"))
         with self._sessions.look() as connection:
             return [_act(row) for row in connection.execute(query, given)]
+
+
+def acts_of(connection: Connection, message_id: MailboxId, *, since: datetime) -> tuple[Act, ...]:
+    """Discards and replays of a message, oldest first; ``since`` it was taken in."""
+    given = {"since": since, "named": f'%{{"id":{message_id},%'}
+    return tuple(_act(row) for row in connection.execute(_OF_MESSAGE, given))
+
+
+def acts_about(connection: Connection, subject: str) -> Sequence[Act]:
+    """What has exactly this subject (``event 40``), oldest first."""
+    return [_act(row) for row in connection.execute(_ABOUT, {"subject": subject})]
 
 
 def _act(row: Any) -> Act:

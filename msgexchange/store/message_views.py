@@ -1,6 +1,7 @@
 """Messages as people see them: inbox or archive, with events, flights and failed attempts."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import (
@@ -9,38 +10,58 @@ from sqlalchemy import (
     Select,
     Table,
     bindparam,
+    cast,
     exists,
+    literal_column,
+    null,
+    or_,
     select,
     union_all,
 )
 
 from msgexchange.codec.encode import parse_content, parse_json
-from msgexchange.flight.events import EventType, Target
-from msgexchange.ids import EventId, Flid, Identity, MailboxId
-from msgexchange.lifecycle.states import ErrorClass, EventState, MessageState
-from msgexchange.ports import AttemptView, DeadView, EventView, MessageView, MetaColumns
+from msgexchange.ids import Flid, Identity, MailboxId
+from msgexchange.lifecycle.gap import Gap
+from msgexchange.lifecycle.states import ErrorClass, MessageState
+from msgexchange.ports import (
+    AttemptView,
+    DeadView,
+    MessageView,
+    MetaColumns,
+)
+from msgexchange.store import audit, change_views, event_views
+from msgexchange.store.intake import gap
 from msgexchange.store.tables import (
     DEAD,
     attempt_log,
     dead_text,
     flight_change,
-    msg_event,
-    msg_event_state,
+    inbox_gap,
     names_of,
     proc_state,
     proc_state_hst,
 )
+from msgexchange.store.types import Stamp
+
+CHANGES_TOLD_MAX = 20
+GAPS_TOLD_MAX = 5
+GAP_SIGHT_IDS = 50_000
+"""So far above W a scan sees ids."""
+BEHIND_A_GAP = timedelta(seconds=5)
+"""What is taken in so soon after a gap closed came from behind it."""
 
 _ID = bindparam("id", type_=BigInteger())
 
 
 def _either(inbox: Table, archive: Table) -> Select[Any]:
+    names = names_of(inbox)
+    not_archived = cast(null(), archive.c.archived_at.type).label("archived_at")
     return select(
         union_all(
-            *(
-                select(*(table.c[name] for name in names_of(inbox))).where(table.c.msg_id == _ID)
-                for table in (inbox, archive)
-            )
+            select(*(inbox.c[name] for name in names), not_archived).where(inbox.c.msg_id == _ID),
+            select(*(archive.c[name] for name in (*names, "archived_at"))).where(
+                archive.c.msg_id == _ID
+            ),
         ).subquery("m")
     )
 
@@ -49,16 +70,19 @@ _MESSAGE = _either(proc_state, proc_state_hst)
 _FLIDS = (
     select(flight_change.c.flid).where(flight_change.c.msg_id == _ID).order_by(flight_change.c.flid)
 )
-_EVENTS = (
-    select(
-        msg_event.c.event_type,
-        msg_event.c.state_version,
-        msg_event.c.created_at,
-        *msg_event_state.columns,
+_GAPS = (
+    select(inbox_gap)
+    .where(
+        inbox_gap.c.step == literal_column("1"),
+        inbox_gap.c.hi < _ID,
+        inbox_gap.c.hi >= bindparam("lowest", type_=BigInteger()),
+        or_(
+            inbox_gap.c.decided_at.is_(None),
+            inbox_gap.c.decided_at >= bindparam("open_at", type_=Stamp()),
+        ),
     )
-    .join_from(msg_event, msg_event_state, msg_event.c.event_id == msg_event_state.c.event_id)
-    .where(msg_event.c.msg_id == _ID)
-    .order_by(msg_event.c.event_id)
+    .order_by(inbox_gap.c.hi.desc())
+    .limit(bindparam("limit"))
 )
 _ATTEMPTS = (
     select(attempt_log)
@@ -75,7 +99,7 @@ _DEAD = (
 
 
 def message(connection: Connection, message_id: MailboxId) -> MessageView | None:
-    """One message with all that hangs on it; four statements."""
+    """One message with all that hangs on it; seven statements."""
     key = {"id": message_id}
     row: Any = connection.execute(_MESSAGE, key).one_or_none()
     if row is None:
@@ -100,9 +124,27 @@ def message(connection: Connection, message_id: MailboxId) -> MessageView | None
         finished_at=row.finished_at,
         traceparent=row.traceparent,
         flids=tuple(Flid(flid) for flid in connection.execute(_FLIDS, key).scalars()),
-        events=tuple(_event(event) for event in connection.execute(_EVENTS, key)),
+        events=event_views.of_message(connection, message_id),
         failures=tuple(_attempt(attempt) for attempt in connection.execute(_ATTEMPTS, key)),
+        changes=change_views.of_message(connection, message_id, limit=CHANGES_TOLD_MAX),
+        gaps=_gaps(connection, row),
+        acts=audit.acts_of(connection, message_id, since=row.received_at),
+        text_bytes=row.text_bytes,
+        discarded_at=row.discarded_at,
+        archived_at=row.archived_at,
     )
+
+
+def _gaps(connection: Connection, row: Any) -> tuple[Gap, ...]:
+    """Of what is known of the ids below; whoever came later saw the gap closed."""
+    given = {
+        "id": row.msg_id,
+        "lowest": row.msg_id - GAP_SIGHT_IDS,
+        "open_at": row.received_at - BEHIND_A_GAP,
+        "limit": GAPS_TOLD_MAX,
+    }
+    found = (gap(one) for one in connection.execute(_GAPS, given))
+    return tuple(one for one in found if one.first_seen <= row.received_at + BEHIND_A_GAP)
 
 
 def dead(connection: Connection, limit: int) -> Sequence[DeadView]:
@@ -124,26 +166,9 @@ def _dead(row: Any) -> DeadView:
     )
 
 
-def _event(row: Any) -> EventView:
-    return EventView(
-        event_id=EventId(row.event_id),
-        target=Target(row.target),
-        type=EventType(row.event_type),
-        flid=None if row.flid is None else Flid(row.flid),
-        state_version=row.state_version,
-        state=EventState(row.state),
-        superseded_by=None if row.superseded_by is None else EventId(row.superseded_by),
-        attempts=row.attempts,
-        error=row.error,
-        partition=row.partition_,
-        offset=row.offset_,
-        created_at=row.created_at,
-        sent_at=row.sent_at,
-    )
-
-
 def _attempt(row: Any) -> AttemptView:
     return AttemptView(
+        round=row.round,
         attempt=row.attempt,
         at=row.at,
         error_class=ErrorClass(row.error_class),

@@ -4,23 +4,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any, TypeAlias
 
-import orjson
 from sqlalchemy import Date, Select, String, bindparam, literal_column, select
 
 from msgexchange.flight.reference import Record, RecordKey
-from msgexchange.flight.state import FlightState, Json
-from msgexchange.ids import Flid, MailboxId
+from msgexchange.flight.state import FlightState
+from msgexchange.ids import EventId, Flid, MailboxId
 from msgexchange.lifecycle.gap import Gap
 from msgexchange.lifecycle.states import InboxEntry
 from msgexchange.ports import (
+    Act,
     ChangeView,
     DeadView,
+    EventView,
     LeaseView,
     MessageView,
     ReferenceView,
     StoreCounts,
 )
-from msgexchange.store import message_views, references
+from msgexchange.store import audit, change_views, event_views, message_views, references
 from msgexchange.store.counts import counts
 from msgexchange.store.flights import Flights
 from msgexchange.store.intake import gap
@@ -30,7 +31,6 @@ from msgexchange.store.sessions import Sessions
 from msgexchange.store.tables import (
     FLID_CHARS,
     STORE_ROW,
-    flight_change,
     flight_schd,
     inbox_gap,
     store_info,
@@ -59,11 +59,6 @@ _PAGES: Mapping[_Filter, Select[Any]] = {
 _BEFORE_ALL = " "
 """Sorts before every FLID, and is not empty, which some databases take for unknown."""
 
-_CHANGES = (
-    select(flight_change)
-    .where(flight_change.c.flid == bindparam("flid"))
-    .order_by(flight_change.c.state_version)
-)
 _LEDGER = select(inbox_gap).order_by(inbox_gap.c.lo.desc()).limit(bindparam("limit"))
 _NEEDS_EYES = _LEDGER.where(
     inbox_gap.c.decision.in_([literal_column("'OPEN'"), literal_column("'LATE'")])
@@ -110,11 +105,27 @@ class StoreReads:
 
     def changes(self, flid: Flid) -> Sequence[ChangeView]:
         with self._sessions.look() as connection:
-            return [_change(row) for row in connection.execute(_CHANGES, {"flid": flid})]
+            return change_views.of_flight(connection, flid)
 
     def message(self, message_id: MailboxId) -> MessageView | None:
         with self._sessions.read() as connection:
             return message_views.message(connection, message_id)
+
+    def event(self, event_id: EventId) -> EventView | None:
+        with self._sessions.look() as connection:
+            return event_views.event(connection, event_id)
+
+    def events_of(self, flid: Flid, message_ids: Sequence[MailboxId]) -> Sequence[EventView]:
+        with self._sessions.look() as connection:
+            return event_views.events_of(connection, flid, message_ids)
+
+    def acts_on(self, event_id: EventId) -> Sequence[Act]:
+        with self._sessions.look() as connection:
+            return audit.acts_about(connection, f"event {event_id}")
+
+    def traceparents(self, message_ids: Sequence[MailboxId]) -> Mapping[MailboxId, str]:
+        with self._sessions.look() as connection:
+            return event_views.traceparents(connection, message_ids)
 
     def head(self) -> InboxEntry | None:
         with self._sessions.look() as connection:
@@ -148,31 +159,3 @@ class StoreReads:
     def probe(self) -> None:
         with self._sessions.look() as connection:
             connection.execute(_PROBE).scalar_one()
-
-
-def _change(row: Any) -> ChangeView:
-    return ChangeView(
-        version=row.state_version,
-        message_id=MailboxId(row.msg_id),
-        at=row.changed_at,
-        changes=[
-            (name, _said(old), _said(new))
-            for name, old, new in orjson.loads(row.changes)
-            # What a message said again as it was is no change.
-            if old != new
-        ],
-    )
-
-
-def _said(value: Any) -> Json | None:
-    return None if value is None else _frozen(value)
-
-
-def _frozen(value: Any) -> Json:
-    match value:
-        case list():
-            return tuple(map(_frozen, value))
-        case dict():
-            return {name: _frozen(item) for name, item in value.items()}
-        case _:
-            return str(value)

@@ -120,6 +120,7 @@ def test_an_unknown_flight_is_a_404_with_an_error_text(path: str) -> None:
 
 def test_the_history_names_the_message_behind_each_change() -> None:
     change = ChangeView(
+        flid=Flid("900123"),
         version=3,
         message_id=MailboxId(17),
         at=at(3),

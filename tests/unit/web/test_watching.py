@@ -21,7 +21,7 @@ from web_world import (
 )
 from werkzeug.test import TestResponse
 
-from msgexchange.ids import MailboxId
+from msgexchange.ids import Flid, MailboxId
 from msgexchange.ports import ChangeView, ReferenceView
 from msgexchange.web import create_app
 from msgexchange.web.health import (
@@ -170,7 +170,9 @@ def described(answer: TestResponse, path: str, method: str = "get") -> list[str]
 
 
 def test_real_answers_are_what_the_document_says() -> None:
-    change = ChangeView(version=1, message_id=MailboxId(1), at=at(1), changes=[("A", None, "b")])
+    change = ChangeView(
+        flid=Flid("1"), version=1, message_id=MailboxId(1), at=at(1), changes=[("A", None, "b")]
+    )
     record = ReferenceView(
         type="ARPT",
         key="PEK",

@@ -16,6 +16,7 @@ from msgexchange.ids import EventId, Fence, Flid, Identity, MailboxId
 from msgexchange.lifecycle.gap import Gap
 from msgexchange.lifecycle.states import EventState, InboxEntry, MessageState
 from msgexchange.ports import (
+    Act,
     ChangeView,
     DeadView,
     EventView,
@@ -53,6 +54,7 @@ def flight(flid: str, **changed: Any) -> FlightState:
 def event(event_id: int, **changed: Any) -> EventView:
     view = EventView(
         event_id=EventId(event_id),
+        message_id=MailboxId(17),
         target=Target.MSG,
         type=EventType.NOTICE,
         flid=Flid("900123"),
@@ -154,6 +156,18 @@ class MemoryReads:
     def message(self, message_id: MailboxId) -> MessageView | None:
         self._answer()
         return next((view for view in self.views if view.message_id == message_id), None)
+
+    def event(self, event_id: EventId) -> EventView | None:
+        raise AssertionError("not asked for by any call")
+
+    def events_of(self, flid: Flid, message_ids: Sequence[MailboxId]) -> Sequence[EventView]:
+        raise AssertionError("not asked for by any call")
+
+    def acts_on(self, event_id: EventId) -> Sequence[Act]:
+        raise AssertionError("not asked for by any call")
+
+    def traceparents(self, message_ids: Sequence[MailboxId]) -> Mapping[MailboxId, str]:
+        raise AssertionError("not asked for by any call")
 
     def references(self, type_: str, *, after: str | None, limit: int) -> Sequence[ReferenceView]:
         self._answer()
