@@ -136,12 +136,9 @@ class _Product:
         batch_max: int | None = None,
         works: bool = True,
         keeps_house: bool = False,
-        traces_to: str | None = None,
     ) -> Iterator[_Running]:
-        more = {"MSGEXCHANGE_HISTORY__STORE": "table"} if keeps_house else {}
-        if traces_to is not None:
-            more["MSGEXCHANGE_TELEMETRY__OTLP_ENDPOINT"] = traces_to
-        settings = self._settings(site, more)
+        history = {"MSGEXCHANGE_HISTORY__STORE": "table"} if keeps_house else {}
+        settings = self._settings(site, history)
         serving = Serving(settings, log=self._log, batch_max=batch_max)
         try:
             if works:

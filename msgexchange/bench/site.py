@@ -135,11 +135,8 @@ class Product(Protocol):
         batch_max: int | None = None,
         works: bool = True,
         keeps_house: bool = False,
-        traces_to: str | None = None,
     ) -> AbstractContextManager[Running]:
-        """``works`` False: only HTTP, no pipeline. ``keeps_house``: past flights go to history.
-        ``traces_to``: a collector's address.
-        """
+        """``works`` False: only HTTP, no pipeline. ``keeps_house``: past flights go to history."""
         ...
 
     def violations(self, site: Site) -> Sequence[str]:
