@@ -111,6 +111,8 @@ class _Exposed:
 
     def __getattr__(self, call: str) -> Any:
         method = getattr(self._port, call)
+        if not callable(method):
+            return method
         point = f"{self._name}.{call}"
         if call == "transaction":
             return lambda fence: self._transaction(method, fence, point)
