@@ -87,7 +87,6 @@ from msgexchange.ports.pump import (
 from msgexchange.ports.reads import (
     AttemptView,
     ChangeView,
-    DeadView,
     EventView,
     MessageView,
     Reads,
@@ -124,7 +123,6 @@ __all__ = [
     "ChangeRow",
     "ChangeView",
     "DeadEvent",
-    "DeadView",
     "Delivery",
     "DeliveryStopped",
     "Dependency",

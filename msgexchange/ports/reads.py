@@ -98,21 +98,6 @@ class MessageView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeadView:
-    """One line of the list of dead letters."""
-
-    message_id: MailboxId
-    error_class: ErrorClass
-    last_cause: ErrorClass | None
-    error: str | None
-    meta: MetaColumns
-    attempts: int
-    received_at: datetime
-    finished_at: datetime | None
-    text_kept: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StoreCounts:
     """The flow in numbers, one consistent read."""
 
@@ -189,8 +174,6 @@ class Reads(Protocol):
         ...
 
     def head(self) -> InboxEntry | None: ...
-
-    def dead(self, *, limit: int) -> Sequence[DeadView]: ...
 
     def gaps(self, *, every: bool, limit: int) -> Sequence[Gap]:
         """The gap ledger from its newest row down: what is open or late or, with ``every``, all."""

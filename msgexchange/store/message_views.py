@@ -1,6 +1,5 @@
 """Messages as people see them: inbox or archive, with events, flights and failed attempts."""
 
-from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +10,6 @@ from sqlalchemy import (
     Table,
     bindparam,
     cast,
-    exists,
     literal_column,
     null,
     or_,
@@ -25,16 +23,13 @@ from msgexchange.lifecycle.gap import Gap
 from msgexchange.lifecycle.states import ErrorClass, MessageState
 from msgexchange.ports import (
     AttemptView,
-    DeadView,
     MessageView,
     MetaColumns,
 )
 from msgexchange.store import audit, change_views, event_views
 from msgexchange.store.intake import gap
 from msgexchange.store.tables import (
-    DEAD,
     attempt_log,
-    dead_text,
     flight_change,
     inbox_gap,
     names_of,
@@ -89,13 +84,6 @@ _ATTEMPTS = (
     .where(attempt_log.c.msg_id == _ID)
     .order_by(attempt_log.c.round, attempt_log.c.attempt)
 )
-_TEXT_KEPT = exists(select(dead_text.c.msg_id).where(dead_text.c.msg_id == proc_state.c.msg_id))
-_DEAD = (
-    select(proc_state, _TEXT_KEPT.label("text_kept"))
-    .where(proc_state.c.state == DEAD, proc_state.c.discarded_at.is_(None))
-    .order_by(proc_state.c.msg_id.desc())
-    .limit(bindparam("limit"))
-)
 
 
 def message(connection: Connection, message_id: MailboxId) -> MessageView | None:
@@ -145,25 +133,6 @@ def _gaps(connection: Connection, row: Any) -> tuple[Gap, ...]:
     }
     found = (gap(one) for one in connection.execute(_GAPS, given))
     return tuple(one for one in found if one.first_seen <= row.received_at + BEHIND_A_GAP)
-
-
-def dead(connection: Connection, limit: int) -> Sequence[DeadView]:
-    """Dead letters nobody has closed, the newest first."""
-    return [_dead(row) for row in connection.execute(_DEAD, {"limit": limit})]
-
-
-def _dead(row: Any) -> DeadView:
-    return DeadView(
-        message_id=MailboxId(row.msg_id),
-        error_class=ErrorClass(row.error_class),
-        last_cause=_error_class(row.last_cause),
-        error=row.error,
-        meta=_meta(row),
-        attempts=row.attempts,
-        received_at=row.received_at,
-        finished_at=row.finished_at,
-        text_kept=bool(row.text_kept),
-    )
 
 
 def _attempt(row: Any) -> AttemptView:

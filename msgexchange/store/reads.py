@@ -14,7 +14,6 @@ from msgexchange.lifecycle.states import InboxEntry
 from msgexchange.ports import (
     Act,
     ChangeView,
-    DeadView,
     EventView,
     LeaseView,
     MessageView,
@@ -131,10 +130,6 @@ class StoreReads:
         with self._sessions.look() as connection:
             row = connection.execute(HEADS, {"limit": 1}).one_or_none()
             return None if row is None else inbox_entry(row)
-
-    def dead(self, *, limit: int) -> Sequence[DeadView]:
-        with self._sessions.look() as connection:
-            return message_views.dead(connection, limit)
 
     def gaps(self, *, every: bool, limit: int) -> Sequence[Gap]:
         with self._sessions.look() as connection:

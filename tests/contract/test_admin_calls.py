@@ -1,13 +1,16 @@
 """``/admin`` over a real store: the token first, then the same acts as on the command line."""
 
 from collections.abc import Sequence
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 from replay_world import Site
+from werkzeug.test import TestResponse
 
+from described import described, described_calls, path_of, routed_calls
 from factories import T0, plan, status
 from msgexchange.ids import EventId, RequestId
 from msgexchange.lifecycle.request import Request, Wanted
@@ -19,6 +22,19 @@ from msgexchange.web.problems import install
 from msgexchange.web.requests import RequestDesk
 
 BEARER = {"Authorization": "Bearer s3cret"}
+
+
+class DescribedClient(FlaskClient):
+    """Holds every answer against the document of the calls."""
+
+    def open(self, *given: Any, **named: Any) -> TestResponse:
+        answer = super().open(*given, **named)
+        asked = answer.request
+        rule, _ = self.application.url_map.bind("").match(
+            asked.path, method=asked.method, return_rule=True
+        )
+        assert described(answer, path_of(rule.rule), asked.method.lower()) == []
+        return answer
 
 
 def client(store: SqlStore) -> FlaskClient:
@@ -37,7 +53,8 @@ def client(store: SqlStore) -> FlaskClient:
         rules = AskingRules(sender="M", zone=ZoneInfo("Asia/Shanghai"), reference_types={"ARPT"})
         return ask(store.requests, wanted, order, rules)
 
-    app = Flask("test")
+    app = Flask("test", static_folder=None)
+    app.test_client_class = DescribedClient
     install(app, body_bytes_max=10_000)
     admin = Admin(
         token="s3cret",
@@ -169,3 +186,8 @@ def test_a_request_that_cannot_be_made_says_why(
     assert answer.status_code == status_code
     assert told in answer.get_json()["detail"]
     assert memory_store.requests.recent(every=True, limit=9) == []
+
+
+def test_every_call_is_described(memory_store: SqlStore) -> None:
+    calls = {call for call in described_calls() if call[0].startswith("/admin/")}
+    assert calls == routed_calls(client(memory_store).application)

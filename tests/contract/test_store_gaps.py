@@ -9,7 +9,7 @@ from factories import T0
 from msgexchange.ids import Fence, MailboxId
 from msgexchange.lifecycle.gap import Gap, GapDecision
 from msgexchange.lifecycle.states import ErrorClass, MessageState
-from msgexchange.ports import Acceptance, Fenced, LateRow
+from msgexchange.ports import Acceptance, Fenced, LateRow, LetterQuery
 from msgexchange.store.sql_store import SqlStore
 
 
@@ -72,7 +72,7 @@ def test_a_late_row_dies_with_its_text_and_its_place_in_the_ledger(
     message = store.reads.message(MailboxId(2))
     assert message is not None
     assert (message.state, message.error_class) == (MessageState.DEAD, ErrorClass.LATE)
-    assert [letter.text_kept for letter in store.reads.dead(limit=9)] == [True]
+    assert [letter.text_kept for letter in store.letters.find(LetterQuery(limit=9))] == [True]
     assert store.reads.counts().unmarked == int(marks)
     assert store.reads.gaps(every=False, limit=9) == [came]
 

@@ -30,6 +30,7 @@ from msgexchange.ports import (
     Batch,
     Fenced,
     HeadsMoved,
+    LetterQuery,
     MarkOutcome,
     MessageFault,
     MessageResult,
@@ -186,7 +187,7 @@ def test_an_exhausted_message_dies_with_its_last_cause(store: SqlStore) -> None:
         dead_text="<MSG>原文</MSG>",
     )
     commit(store, fence, Batch(messages=[dead], exhausted_kinds=[("FLOP", "XXXX")]))
-    [line] = store.reads.dead(limit=10)
+    [line] = store.letters.find(LetterQuery(limit=10))
     assert (line.error_class, line.last_cause, line.attempts, line.text_kept) == (
         ErrorClass.EXHAUSTED,
         ErrorClass.UNSUPPORTED,

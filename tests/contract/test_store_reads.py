@@ -23,7 +23,7 @@ from msgexchange.flight.events import Target
 from msgexchange.ids import EventId, Flid, Identity, MailboxId
 from msgexchange.lifecycle.states import ErrorClass, EventState, MessageState
 from msgexchange.lifecycle.watermark import Gap
-from msgexchange.ports import Acknowledged, Batch
+from msgexchange.ports import Acknowledged, Batch, LetterQuery
 from msgexchange.store.sql_store import SqlStore
 from msgexchange.store.tables import proc_state, proc_state_hst
 
@@ -111,11 +111,11 @@ def test_dead_letters_are_listed_newest_first_until_they_are_closed(store: SqlSt
     receive(store, 1, 2, 3)
     for id_ in (1, 2, 3):
         commit(store, fence, dead(id_))
-    assert [line.message_id for line in store.reads.dead(limit=2)] == [3, 2]
+    assert [line.message_id for line in store.letters.find(LetterQuery(limit=2))] == [3, 2]
     with store.engine.begin() as connection:
         closed = update(proc_state).where(proc_state.c.msg_id == 3).values(discarded_at=T0)
         connection.execute(closed)
-    assert [line.message_id for line in store.reads.dead(limit=2)] == [2, 1]
+    assert [line.message_id for line in store.letters.find(LetterQuery(limit=2))] == [2, 1]
     key = Identity("AODB|FLOP|STAT|000003")
     with store.pump.transaction(fence) as transaction:
         assert transaction.holders([key])[key].discarded

@@ -24,7 +24,7 @@ from msgexchange.mailbox.sqlite import SqliteMailbox, open_sqlite_mailbox
 from msgexchange.pipeline.accept_restart import RestartRefused, accept_restart
 from msgexchange.pipeline.backfill import BackfillRules, BackfillSweep
 from msgexchange.pipeline.jobs import Job, Jobs
-from msgexchange.ports import Acceptance, Dependency, Probed, ProbeUnfit, Unavailable
+from msgexchange.ports import Acceptance, Dependency, LetterQuery, Probed, ProbeUnfit, Unavailable
 from msgexchange.store.sql_store import SqlStore
 from servers.waiting import sleep
 
@@ -164,7 +164,7 @@ def test_a_late_row_is_quarantined_with_its_text_and_recorded(
     intake.watch_later(MINUTES)
     assert intake.states()[MailboxId(3)] is MessageState.DEAD
     assert intake.decisions() == [(2, 2, "PERMANENT"), (3, 3, "LATE"), (4, 4, "PERMANENT")]
-    [letter] = memory_store.reads.dead(limit=9)
+    [letter] = memory_store.letters.find(LetterQuery(limit=9))
     assert (letter.error_class, letter.text_kept) == ("LATE", True)
     assert "late-arrival" in intake.told.alerts
     counts = memory_store.reads.counts()

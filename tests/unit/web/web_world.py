@@ -18,7 +18,6 @@ from msgexchange.lifecycle.states import EventState, InboxEntry, MessageState
 from msgexchange.ports import (
     Act,
     ChangeView,
-    DeadView,
     EventView,
     LeaseView,
     MessageView,
@@ -181,9 +180,6 @@ class MemoryReads:
         return {key: record for key, record in stored.items() if key in wanted}
 
     def head(self) -> InboxEntry | None:
-        raise AssertionError("not asked for by any call")
-
-    def dead(self, *, limit: int) -> Sequence[DeadView]:
         raise AssertionError("not asked for by any call")
 
     def gaps(self, *, every: bool, limit: int) -> list[Gap]:
