@@ -372,9 +372,11 @@ class Steps:
         )
 
     def _flush_id(self) -> str:
-        """Unique as long as fences are: one leader numbers its own flushes."""
+        """One leader numbers its own flushes; a restored store goes through its fences again, in
+        another generation.
+        """
         self._flushes += 1
-        return f"{self._fence}-{self._flushes}"
+        return f"{self._info.generation}-{self._fence}-{self._flushes}"
 
 
 def limits_of(settings: Settings) -> Limits:

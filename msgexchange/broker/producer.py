@@ -73,9 +73,6 @@ class KafkaRecordProducer:
             return answers
         return self._send_singly(records, answers, first, deadline)
 
-    def probe(self) -> None:
-        self._ask_metadata(self._session or self._new_session())
-
     def close(self) -> None:
         """Whatever is queued is purged, not flushed: ``send`` has answered for all of it."""
         if self._session is not None:
@@ -155,10 +152,7 @@ class KafkaRecordProducer:
         record.
         """
         session = Producer(self._config, logger=LOGGER)
-        self._ask_metadata(session)
-        self._session = session
-        return session
-
-    def _ask_metadata(self, session: Producer) -> None:
         with translated():
             session.list_topics(self._topic, timeout=self._bounds.round_trip_timeout_s)
+        self._session = session
+        return session

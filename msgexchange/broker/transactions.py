@@ -5,11 +5,13 @@ its own. The group and the transactional id are one name: the broker lets only t
 came last under a name commit, and ends what the one before left open.
 
 How the client's errors are taken, as it documents them: *retriable* calls are made again until the
-window's time is over; an *abortable* error aborts the transaction; every other one ends the
-session, as does a call whose outcome nobody knows. The next ``begin`` starts a new session.
+window's time is over; an *abortable* error aborts the transaction, so that readers wait no longer
+for its end. Every error ends the session, as does a call whose outcome nobody knows: the next
+``begin`` starts a fresh one, which shuts the old one out.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -38,8 +40,14 @@ from msgexchange.ports import (
     WindowRefused,
 )
 
+ABORT_S_MAX = 2.0
+"""If the broker does not take it, the next session ends it."""
 REPORTS_S_MAX = 2.0
 """What the client still has to report after an abort, it reports at once."""
+
+
+class _Abortable(Unavailable):
+    """Nobody's fault; the transaction can only be aborted."""
 
 
 class KafkaTransactions:
@@ -105,17 +113,19 @@ class KafkaTransactions:
             self._until_answered(lambda _timeout_s: session.begin_transaction(), deadline)
             landed = self._send(session, records, deadline)
             self._commit(session, position, deadline)
+        except _Abortable as failure:
+            with suppress(Unavailable, Superseded):
+                self._until_answered(
+                    session.abort_transaction, self._clock.monotonic() + ABORT_S_MAX
+                )
+            self.close()
+            raise Unavailable(Dependency.BROKER, failure.reason) from failure
         except BaseException:
             # Also after a refusal: the client has counted the refused record, the broker has not,
             # and windows that are not to blame would fail for the gap.
             self.close()
             raise
         return landed
-
-    def probe(self) -> None:
-        session = self._session or Producer(self._config, logger=LOGGER)
-        with translated():
-            session.list_topics(self._topic, timeout=self._bounds.round_trip_timeout_s)
 
     def close(self) -> None:
         """A transaction that is still open ends at the next ``begin``, or when its time is over."""
@@ -215,4 +225,6 @@ def _failure(exception: KafkaException) -> Superseded | Unavailable:
     error = error_of(exception)
     if error.code() in SHUT_OUT:
         return Superseded(reason_of(error))
+    if error.txn_requires_abort():
+        return _Abortable(Dependency.BROKER, reason_of(error))
     return Unavailable(Dependency.BROKER, reason_of(error))

@@ -56,6 +56,15 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """What the store has under a position's number: who it is, whether it waits, whose flush."""
+
+    nonce: int
+    waits: bool = True
+    flush_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class GoOn:
     """The store's own record counts; ``doubt`` is what a person should know about it."""
 
@@ -85,12 +94,11 @@ def judge(
     store_id: str,
     generation: int,
     mark: Mark | None,
-    nonce_here: int | None,
+    here: Known | None,
 ) -> Verdict:
     """What to do before the first send.
 
-    ``nonce_here`` is the nonce of this store's event with the position's number, None where there
-    is no such event. A nonce is random, so equal nonces mean the very same event.
+    ``here`` is this store's event with the position's number, None where there is none.
     """
     if position is None:
         return GoOn() if mark is None else GoOn(_lost(mark))
@@ -99,7 +107,7 @@ def judge(
         return stop
     if mark == Mark(position.event_id, position.nonce):
         return GoOn()
-    if nonce_here == position.nonce:
+    if here is not None and _tells_what_went_out(here, position):
         return Published(position)
     if position.generation < generation:
         return GoOn(
@@ -108,9 +116,21 @@ def judge(
         )
     return Stop(
         f"the topic has event {position.event_id} of generation {position.generation}, which this "
-        "store does not have (or has another one in its place): the store was restored from a "
-        "backup; run `run.py store new-generation`, so that consumers compare versions"
+        "store does not have (or has another one in its place, or not yet in that flush): the "
+        "store was restored from a backup; run `run.py store new-generation`, so that consumers "
+        "compare versions"
     )
+
+
+def _tells_what_went_out(here: Known, position: Position) -> bool:
+    """Whether the store can mark what the position stands for.
+
+    A nonce is random, so equal nonces mean the very same event. A flush went out claimed: an event
+    that waits unclaimed is from before its claim, and which others went with it is lost.
+    """
+    if here.nonce != position.nonce:
+        return False
+    return position.flush_id is None or not here.waits or here.flush_id == position.flush_id
 
 
 def _is_not_ours(position: Position, store_id: str, generation: int) -> Stop | None:

@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import takewhile
+from typing import Protocol
 
-from msgexchange.ids import EventId
+from msgexchange.clock import Clock
+from msgexchange.ids import EventId, Fence
 from msgexchange.lifecycle.backoff import Backoff
 from msgexchange.pipeline.records import record_bytes, record_of
+from msgexchange.pipeline.step import PauseS
 from msgexchange.ports import (
     Acknowledged,
     Delivery,
@@ -16,6 +19,7 @@ from msgexchange.ports import (
     OutboxEntry,
     RecordProducer,
     RecordRefused,
+    Telemetry,
 )
 
 
@@ -68,19 +72,45 @@ def undelivered(answers: dict[EventId, Delivery]) -> str | None:
     return None
 
 
-def failure_of(
-    entry: OutboxEntry, refused: RecordRefused, *, now: datetime, rules: DeliveryRules
-) -> EventFailure:
-    """One more charged failure: backs off, or is DEAD at the limit."""
-    attempts = entry.attempts + 1
-    return EventFailure(
-        event_id=entry.event_id,
-        attempts=attempts,
-        next_attempt_at=None
-        if attempts >= rules.attempts_max
-        else now + rules.backoff.after(attempts),
-        error=refused.reason,
-    )
+class ChargingStore(Protocol):
+    """Where the events of a target wait."""
+
+    def charge(self, fence: Fence, failure: EventFailure, *, now: datetime) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Charges:
+    """What a refusal costs its event, in a commit of its own: a back-off, or at the limit DEAD."""
+
+    store: ChargingStore
+    fence: Fence
+    rules: DeliveryRules
+    clock: Clock
+    telemetry: Telemetry
+
+    def put(self, entry: OutboxEntry, reason: str) -> None:
+        now = self.clock.now()
+        attempts = entry.attempts + 1
+        dies = attempts >= self.rules.attempts_max
+        again_at = None if dies else now + self.rules.backoff.after(attempts)
+        failure = EventFailure(entry.event_id, attempts, again_at, reason)
+        self.store.charge(self.fence, failure, now=now)
+        if dies:
+            self.telemetry.alert("dead-event", f"event {entry.event_id}: {reason}")
+
+
+def pause_of(
+    pending: Sequence[OutboxEntry], *, now: datetime, idle_poll: timedelta
+) -> PauseS | None:
+    """How long an ordered target waits: nothing is there, or its head backs off; None if it is
+    due.
+    """
+    if not pending:
+        return idle_poll.total_seconds()
+    due_at = pending[0].next_attempt_at
+    if due_at is None or due_at <= now:
+        return None
+    return max((due_at - now).total_seconds(), 0.001)
 
 
 def refusal_of(

@@ -1,15 +1,16 @@
 """KAFKA:msg: every change, in order, none overtaking another (spec 4.2, at-least-once)."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from msgexchange.clock import Clock
 from msgexchange.flight.events import Target
 from msgexchange.ids import EventId, Fence
 from msgexchange.pipeline.delivery import (
+    Charges,
     DeliveryRules,
     acknowledged,
-    failure_of,
+    pause_of,
     send,
     undelivered,
     window_of,
@@ -52,20 +53,18 @@ class Dispatch:
         self._fence = fence
         self._generation = generation
         self._rules = rules
-        self._idle_poll_s = idle_poll.total_seconds()
+        self._idle_poll = idle_poll
         self._telemetry = telemetry
+        self._charges = Charges(store, fence, rules, clock, telemetry)
         self._tracing = tracing
 
     def step(self) -> PauseS:
-        now = self._clock.now()
         pending = self._store.pending(
             self._target, limit=self._rules.window_max, bytes_max=self._rules.window_bytes_max
         )
-        if not pending:
-            return self._idle_poll_s
-        due_at = pending[0].next_attempt_at
-        if due_at is not None and due_at > now:
-            return max((due_at - now).total_seconds(), 0.001)
+        pause = pause_of(pending, now=self._clock.now(), idle_poll=self._idle_poll)
+        if pause is not None:
+            return pause
         self._dispatch(window_of(pending, generation=self._generation, rules=self._rules))
         return NOW
 
@@ -80,22 +79,15 @@ class Dispatch:
             if entry.event_id not in acked:
                 break
             sent[entry.event_id] = acked[entry.event_id]
-        now = self._clock.now()
         if sent:
-            self._store.mark_sent(self._fence, sent, now=now)
+            self._store.mark_sent(self._fence, sent, now=self._clock.now())
             self._telemetry.count("events_sent", len(sent), target=self._target.value)
         if len(sent) == len(window):
             return
         first = window[len(sent)]
         answer = answers[first.event_id]
         if isinstance(answer, RecordRefused):
-            self._charge(first, answer, now)
+            self._charges.put(first, answer.reason)
         else:
             reason = undelivered(answers) or "no acknowledgement"
             raise Unavailable(Dependency.BROKER, reason)
-
-    def _charge(self, entry: OutboxEntry, refused: RecordRefused, now: datetime) -> None:
-        failure = failure_of(entry, refused, now=now, rules=self._rules)
-        self._store.charge(self._fence, failure, now=now)
-        if failure.next_attempt_at is None:
-            self._telemetry.alert("dead-event", f"event {entry.event_id}: {refused.reason}")

@@ -6,7 +6,13 @@ from datetime import timedelta
 from msgexchange.clock import Clock
 from msgexchange.flight.events import Target
 from msgexchange.ids import EventId, Fence
-from msgexchange.pipeline.delivery import DeliveryRules, failure_of, refusal_of, window_of
+from msgexchange.pipeline.delivery import (
+    Charges,
+    DeliveryRules,
+    pause_of,
+    refusal_of,
+    window_of,
+)
 from msgexchange.pipeline.publishing import Publishing
 from msgexchange.pipeline.records import record_of
 from msgexchange.pipeline.step import NOW, PauseS
@@ -14,7 +20,6 @@ from msgexchange.ports import (
     OutboxEntry,
     OutboxStore,
     PortError,
-    RecordRefused,
     Telemetry,
     WindowRefused,
 )
@@ -45,8 +50,9 @@ class DispatchOnce:
         self._fence = fence
         self._generation = generation
         self._rules = rules
-        self._idle_poll_s = idle_poll.total_seconds()
+        self._idle_poll = idle_poll
         self._telemetry = telemetry
+        self._charges = Charges(store, fence, rules, clock, telemetry)
         self._tracing = tracing
         self._singly_up_to: EventId | None = None
         """After a refused window each of its events goes alone: the broker names no culprit."""
@@ -56,14 +62,10 @@ class DispatchOnce:
         pending = self._store.pending(
             self._target, limit=self._rules.window_max, bytes_max=self._rules.window_bytes_max
         )
-        if not pending:
+        pause = pause_of(pending, now=self._clock.now(), idle_poll=self._idle_poll)
+        if pause is not None:
             self._publishing.keep_alive()
-            return self._idle_poll_s
-        due_at = pending[0].next_attempt_at
-        now = self._clock.now()
-        if due_at is not None and due_at > now:
-            self._publishing.keep_alive()
-            return max((due_at - now).total_seconds(), 0.001)
+            return pause
         self._dispatch(self._window(pending))
         return NOW
 
@@ -79,7 +81,7 @@ class DispatchOnce:
         head = window[0]
         refusal = refusal_of(head, generation=self._generation, rules=self._rules)
         if refusal is not None:
-            self._charge(head, refusal)
+            self._charges.put(head, refusal.reason)
             return
         told = self._tracing.delivering("outbox.window", self._target, window)
         try:
@@ -89,7 +91,7 @@ class DispatchOnce:
         except WindowRefused as refused:
             told.ended(error=str(refused))
             if len(window) == 1:
-                self._charge(head, RecordRefused(str(refused)))
+                self._charges.put(head, str(refused))
             else:
                 self._singly_up_to = window[-1].event_id
             return
@@ -100,10 +102,3 @@ class DispatchOnce:
         self._store.mark_sent(self._fence, sent, now=self._clock.now())
         self._publishing.marked()
         self._telemetry.count("events_sent", len(sent), target=self._target.value)
-
-    def _charge(self, entry: OutboxEntry, refused: RecordRefused) -> None:
-        now = self._clock.now()
-        failure = failure_of(entry, refused, now=now, rules=self._rules)
-        self._store.charge(self._fence, failure, now=now)
-        if failure.next_attempt_at is None:
-            self._telemetry.alert("dead-event", f"event {entry.event_id}: {refused.reason}")

@@ -10,7 +10,7 @@ from datetime import timedelta
 from msgexchange.clock import Clock
 from msgexchange.flight.events import Target
 from msgexchange.ids import Fence
-from msgexchange.pipeline.delivery import DeliveryRules, failure_of, refusal_of
+from msgexchange.pipeline.delivery import Charges, DeliveryRules, refusal_of
 from msgexchange.pipeline.publishing import Publishing
 from msgexchange.pipeline.records import record_of
 from msgexchange.pipeline.step import NOW, PauseS
@@ -18,7 +18,6 @@ from msgexchange.ports import (
     Flush,
     OutboxEntry,
     PortError,
-    RecordRefused,
     SchdStore,
     Telemetry,
     WindowRefused,
@@ -52,17 +51,17 @@ class FlushOnce:
         self._period_s = flush_period.total_seconds()
         self._new_flush_id = new_flush_id
         self._telemetry = telemetry
+        self._charges = Charges(store, fence, rules, clock, telemetry)
         self._tracing = tracing
         self._singles = 0
         """After a refused flush so many go out one flight at a time: nobody names the culprit."""
 
     def step(self) -> PauseS:
         self._publishing.settle()
-        limit = 1 if self._singles else self._rules.window_max
         flush = self._store.begin_flush(
             self._fence,
             flush_id=self._new_flush_id(),
-            limit=limit,
+            limit=1 if self._singles else self._rules.window_max,
             bytes_max=self._rules.window_bytes_max,
             now=self._clock.now(),
         )
@@ -74,8 +73,7 @@ class FlushOnce:
         fitting = self._without_refused(flush)
         if fitting:
             self._send(Flush(flush.flush_id, fitting))
-        full = len(flush.winners) >= limit
-        return NOW if full or self._singles else self._period_s
+        return NOW if flush.more or self._singles else self._period_s
 
     def _without_refused(self, flush: Flush) -> Sequence[OutboxEntry]:
         """Those that may be tried; the others are charged, and out of the flush, before it goes."""
@@ -85,7 +83,7 @@ class FlushOnce:
             if refusal is None:
                 fitting.append(entry)
             else:
-                self._charge(entry, refusal)
+                self._charges.put(entry, refusal.reason)
         return fitting
 
     def _send(self, flush: Flush) -> None:
@@ -99,7 +97,7 @@ class FlushOnce:
         except WindowRefused as refused:
             told.ended(error=str(refused))
             if len(flush.winners) == 1:
-                self._charge(flush.winners[0], RecordRefused(str(refused)))
+                self._charges.put(flush.winners[0], str(refused))
             else:
                 self._singles = len(flush.winners)
             return
@@ -110,10 +108,3 @@ class FlushOnce:
         self._store.end_flush(self._fence, flush, sent, now=self._clock.now())
         self._publishing.marked()
         self._telemetry.count("events_sent", len(sent), target="KAFKA:schd")
-
-    def _charge(self, entry: OutboxEntry, refused: RecordRefused) -> None:
-        now = self._clock.now()
-        failure = failure_of(entry, refused, now=now, rules=self._rules)
-        self._store.charge(self._fence, failure, now=now)
-        if failure.next_attempt_at is None:
-            self._telemetry.alert("dead-event", f"event {entry.event_id}: {refused.reason}")

@@ -89,9 +89,6 @@ class RightfulProducer:
             raise RetryNow("the right to lead has to be renewed first")
         return self._inner.send(records)
 
-    def probe(self) -> None:
-        self._inner.probe()
-
     def close(self) -> None:
         self._inner.close()
 

@@ -7,9 +7,9 @@ from msgexchange.clock import Clock
 from msgexchange.flight.events import Target
 from msgexchange.ids import Fence
 from msgexchange.pipeline.delivery import (
+    Charges,
     DeliveryRules,
     acknowledged,
-    failure_of,
     send,
     undelivered,
 )
@@ -51,6 +51,7 @@ class SchdFlush:
         self._period_s = flush_period.total_seconds()
         self._new_flush_id = new_flush_id
         self._telemetry = telemetry
+        self._charges = Charges(store, fence, rules, clock, telemetry)
         self._tracing = tracing
 
     def step(self) -> PauseS:
@@ -67,22 +68,18 @@ class SchdFlush:
         answers = send(self._producer, told.entries, generation=self._generation, rules=self._rules)
         told.ended(error=undelivered(answers))
         sent = acknowledged(answers)
-        now = self._clock.now()
-        self._store.end_flush(self._fence, flush, sent, now=now)
+        self._store.end_flush(self._fence, flush, sent, now=self._clock.now())
         self._telemetry.count("events_sent", len(sent), target="KAFKA:schd")
         is_refused = False
         for entry in flush.winners:
             answer = answers[entry.event_id]
             if isinstance(answer, RecordRefused):
                 is_refused = True
-                failure = failure_of(entry, answer, now=now, rules=self._rules)
-                self._store.charge(self._fence, failure, now=now)
-                if failure.next_attempt_at is None:
-                    self._telemetry.alert("dead-event", f"event {entry.event_id}: {answer.reason}")
+                self._charges.put(entry, answer.reason)
         reason = undelivered(answers)
         if is_refused:
             # Whatever was held back behind it is no outage: it goes with the next flush, at once.
             return NOW
         if reason is not None:
             raise Unavailable(Dependency.BROKER, reason)
-        return NOW if len(flush.winners) >= self._rules.window_max else self._period_s
+        return NOW if flush.more else self._period_s

@@ -62,12 +62,7 @@ class Publishing:
         self._recommit_after_s = recommit_after.total_seconds()
         self._settled = False
         self._position: Position | None = None
-        self._committed_at_s = 0.0
-
-    @property
-    def is_settled(self) -> bool:
-        """Nothing is open: what the store says is what the topic has."""
-        return self._settled
+        self._committed_at_s = float("-inf")
 
     def settle(self) -> None:
         """Make sure that nothing is open; ``DeliveryStopped`` where only a person can tell."""
@@ -79,7 +74,8 @@ class Publishing:
         # process that goes on.
         self._check_fence()
         self._follow(self._producer.position())
-        self._committed_at_s = self._clock.monotonic()
+        # Nobody knows how old it is: a line that stays idle over many restarts must keep it too.
+        self._committed_at_s = float("-inf")
         self._settled = True
 
     def publish(
@@ -134,9 +130,7 @@ class Publishing:
             store_id=self._is.info.store_id,
             generation=self._is.info.generation,
             mark=self._positions.mark(target),
-            nonce_here=None
-            if position is None
-            else self._positions.nonce(target, position.event_id),
+            here=None if position is None else self._positions.known(target, position.event_id),
         )
         match verdict:
             case Stop(reason):

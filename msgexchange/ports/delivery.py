@@ -82,10 +82,14 @@ class OutboxStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """One aggregation flush: a winner per flight and the older events it stands for."""
+    """One aggregation flush: a winner per flight and the older events it stands for.
+
+    ``more``: a bound cut it, so that others may wait for the next one.
+    """
 
     flush_id: str
     winners: Sequence[OutboxEntry]
+    more: bool = False
 
 
 class SchdStore(Protocol):
@@ -96,7 +100,8 @@ class SchdStore(Protocol):
     ) -> Flush:
         """Commit ``flush_id`` on the winners (highest pending EVENT_ID per flight, flights with
         the oldest pending event first), each for itself and for the older pending events of its
-        flight. A flight whose winner backs off is held back.
+        flight. A flight whose winner backs off is held back; one that was refused before goes
+        alone, so that it spoils no other's flush.
         """
         ...
 
@@ -113,7 +118,3 @@ class SchdStore(Protocol):
         ...
 
     def check_fence(self, fence: Fence) -> None: ...
-
-    def next_due(self) -> datetime | None:
-        """When the earliest backing-off winner is due, None if none backs off."""
-        ...

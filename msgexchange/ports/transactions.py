@@ -6,7 +6,7 @@ from typing import Protocol
 
 from msgexchange.flight.events import Target
 from msgexchange.ids import EventId, Fence
-from msgexchange.lifecycle.position import Mark, Position
+from msgexchange.lifecycle.position import Known, Mark, Position
 from msgexchange.ports.broker import Record
 from msgexchange.ports.delivery import Acknowledged
 from msgexchange.ports.failures import Dependency, PortError, Unavailable
@@ -53,10 +53,6 @@ class TransactionProducer(Protocol):
         """
         ...
 
-    def probe(self) -> None:
-        """A metadata round trip; raises ``Unavailable``."""
-        ...
-
     def close(self) -> None: ...
 
 
@@ -67,8 +63,8 @@ class PositionStore(Protocol):
         """DELIVERY_MARK, None before the first event was published."""
         ...
 
-    def nonce(self, target: Target, event_id: EventId) -> int | None:
-        """The nonce of this event of the target, None if there is none."""
+    def known(self, target: Target, event_id: EventId) -> Known | None:
+        """What the store has of this event of the target, None if there is none."""
         ...
 
     def settle(self, fence: Fence, target: Target, position: Position, *, now: datetime) -> int:

@@ -146,8 +146,5 @@ class ModelTopic:
         self.records.append(fact)
         return Acknowledged(0, offset)
 
-    def probe(self) -> None:
-        return
-
     def close(self) -> None:
         return

@@ -7,13 +7,14 @@ from sqlalchemy import BigInteger, Connection, String, bindparam, select
 
 from msgexchange.flight.events import Target
 from msgexchange.ids import EventId, Fence
-from msgexchange.lifecycle.position import Mark, Position
+from msgexchange.lifecycle.position import Known, Mark, Position
+from msgexchange.lifecycle.states import EventState
 from msgexchange.store.bulk import Bulk
 from msgexchange.store.delivery_marks import move_mark
 from msgexchange.store.pending import IS_PENDING, STATE, PendingEvents, recovered_row
 from msgexchange.store.schd import KEYS, superseding
 from msgexchange.store.sessions import Sessions
-from msgexchange.store.tables import delivery_mark, msg_event
+from msgexchange.store.tables import delivery_mark, msg_event, msg_event_state
 from msgexchange.store.transaction import leader_transaction
 
 _TARGET = bindparam("of_target", type_=String(16))
@@ -23,8 +24,10 @@ _FLUSH = bindparam("of_flush", type_=String(36))
 _MARK = select(delivery_mark.c.event_id, delivery_mark.c.nonce).where(
     delivery_mark.c.target == _TARGET
 )
-_NONCE = select(msg_event.c.nonce).where(
-    msg_event.c.event_id == _EVENT, msg_event.c.target == _TARGET
+_KNOWN = (
+    select(msg_event.c.nonce, STATE.state, STATE.flush_id)
+    .join_from(msg_event, msg_event_state, msg_event.c.event_id == STATE.event_id)
+    .where(msg_event.c.event_id == _EVENT, msg_event.c.target == _TARGET)
 )
 _UP_TO = select(STATE.event_id).where(IS_PENDING, STATE.target == _TARGET, STATE.event_id <= _EVENT)
 _FLUSHED = select(STATE.flid, STATE.event_id).where(
@@ -45,11 +48,13 @@ class Positions:
             row = connection.execute(_MARK, {"of_target": target.value}).first()
             return None if row is None else Mark(EventId(row.event_id), row.nonce)
 
-    def nonce(self, target: Target, event_id: EventId) -> int | None:
+    def known(self, target: Target, event_id: EventId) -> Known | None:
         with self._sessions.look() as connection:
             values = {"of_target": target.value, "of_event": event_id}
-            nonce: int | None = connection.execute(_NONCE, values).scalar_one_or_none()
-            return nonce
+            row = connection.execute(_KNOWN, values).one_or_none()
+        if row is None:
+            return None
+        return Known(row.nonce, row.state == EventState.PENDING.value, row.flush_id)
 
     def settle(self, fence: Fence, target: Target, position: Position, *, now: datetime) -> int:
         with leader_transaction(self._sessions, fence) as connection:

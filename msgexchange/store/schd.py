@@ -61,9 +61,6 @@ _HELD = select(STATE.flid).where(
     IS_WAITING, STATE.next_attempt_at > bindparam("now", type_=Stamp()), IS_WINNER
 )
 _OFFERED = select(STATE.flid, STATE.event_id).where(IS_WAITING, STATE.flid.not_in(_HELD))
-_NEXT_DUE = select(func.min(STATE.next_attempt_at)).where(
-    IS_WAITING, STATE.next_attempt_at.is_not(None), IS_WINNER
-)
 _FLID_OF = select(STATE.flid).where(STATE.event_id == bindparam("id", type_=BigInteger()))
 
 
@@ -90,7 +87,7 @@ def _longest_waiting(offered: Select[Any]) -> Select[Any]:
     )
     won = select(flights, newest.label("winner")).subquery("won")
     return (
-        select(won.c.flid, won.c.events, won.c.winner, STATE.payload_bytes)
+        select(won.c.flid, won.c.events, won.c.winner, STATE.payload_bytes, STATE.attempts)
         .join_from(won, msg_event_state, STATE.event_id == won.c.winner)
         .order_by(won.c.first_id)
     )
@@ -114,9 +111,11 @@ class Schd:
         self, fence: Fence, *, flush_id: str, limit: int, bytes_max: int, now: datetime
     ) -> Flush:
         with leader_transaction(self._sessions, fence) as connection:
-            ids = cut(_winners(connection, limit, now), bytes_max)
+            found = _winners(connection, limit, now)
+            ids = cut([(row.winner, row.payload_bytes) for row in _together(found)], bytes_max)
             self._claim(connection, [{"winner": id_, "flush_id": flush_id} for id_ in ids])
-            return Flush(flush_id, self._events.entries(connection, ids))
+            more = len(found) == limit or len(ids) < len(found)
+            return Flush(flush_id, self._events.entries(connection, ids), more)
 
     def end_flush(
         self, fence: Fence, flush: Flush, sent: Mapping[EventId, Acknowledged], *, now: datetime
@@ -144,14 +143,9 @@ class Schd:
     def check_fence(self, fence: Fence) -> None:
         check_fence(self._sessions, fence)
 
-    def next_due(self) -> datetime | None:
-        with self._sessions.look() as connection:
-            due: datetime | None = connection.execute(_NEXT_DUE).scalar_one()
-            return due
 
-
-def _winners(connection: Connection, limit: int, now: datetime) -> list[tuple[int, int]]:
-    """(event id, payload bytes) of the winners of the flights that wait longest.
+def _winners(connection: Connection, limit: int, now: datetime) -> Sequence[Any]:
+    """The winners of the flights that wait longest, with their sizes and attempts.
 
     A look at the oldest events normally shows enough flights; where few hold all of what is in
     sight, the whole backlog is grouped.
@@ -160,7 +154,13 @@ def _winners(connection: Connection, limit: int, now: datetime) -> list[tuple[in
     rows = connection.execute(_IN_SIGHT, {"now": now, "flights": limit, "sight": sight}).all()
     if len(rows) < limit and sum(row.events for row in rows) >= sight:
         rows = connection.execute(_OF_ALL, {"now": now, "flights": limit}).all()
-    return [(row.winner, row.payload_bytes) for row in rows]
+    return rows
+
+
+def _together(rows: Sequence[Any]) -> Sequence[Any]:
+    """Those up to one that was refused before; that one alone, when its turn comes."""
+    suspect = next((n for n, row in enumerate(rows) if row.attempts), len(rows))
+    return rows[: max(suspect, 1)]
 
 
 def _keys(entries: Sequence[OutboxEntry], flush_id: str) -> list[dict[str, Any]]:

@@ -139,10 +139,6 @@ def test_a_window_larger_than_the_clients_queue_goes_out_in_order(place: Place) 
     assert [s.value for s in place.records()] == [r.value for r in sent]
 
 
-def test_a_probe_answers(place: Place) -> None:
-    place.producer().probe()
-
-
 def test_a_closed_producer_opens_again(place: Place) -> None:
     producer = place.producer()
     landed(list(producer.send([record("F1", "1")])))
@@ -215,8 +211,6 @@ def test_a_port_where_nobody_listens_is_an_outage() -> None:
     nowhere = f"127.0.0.1:{closed_port()}"
     bounds = ProducerBounds(message_timeout_s=1, round_trip_timeout_s=0.3)
     producer = KafkaRecordProducer(nowhere, "t", clock=SystemClock(), bounds=bounds)
-    with pytest.raises(Unavailable, match="broker"):
-        producer.probe()
     assert [type(answer) for answer in producer.send([record("F1"), record("F2")])] == [
         NotDelivered,
         NotDelivered,

@@ -80,6 +80,18 @@ def test_an_election_is_waited_out(cluster: MockCluster) -> None:
     assert stored(cluster.bootstrap) == ["1", "2"]
 
 
+def test_while_leaders_are_elected_every_record_goes_out_in_order() -> None:
+    cluster = MockCluster(brokers=3)
+    cluster.create(TOPIC, 1)
+    producer = producer_of(cluster)
+    for number in range(9):
+        cluster.elect(TOPIC, 0, 1 + number % 3)
+        assert send(producer, f"{number}a", f"{number}b") == [A, A]
+    producer.close()
+    assert stored(cluster.bootstrap) == [f"{n}{half}" for n in range(9) for half in "ab"]
+    cluster.close()
+
+
 def test_a_broker_that_does_not_let_us_write_blames_no_record(cluster: MockCluster) -> None:
     producer = producer_of(cluster)
     cluster.answer_next_produce_requests(NOT_ALLOWED)
@@ -91,15 +103,15 @@ def test_a_broker_that_does_not_let_us_write_blames_no_record(cluster: MockClust
 
 def test_nothing_of_a_window_that_was_given_up_goes_out_later(cluster: MockCluster) -> None:
     producer = producer_of(cluster, SHORT)
-    producer.probe()
+    assert send(producer, "0") == [A]
     cluster.go_down()
     assert send(producer, "1", "2") == [N, N]
     with pytest.raises(Unavailable):
-        producer.probe()
+        Topics(cluster.bootstrap, round_trip_timeout_s=1).missing([])
     cluster.come_up()
     assert send(producer, "3") == [A]
     producer.close()
-    assert stored(cluster.bootstrap) == ["3"]
+    assert stored(cluster.bootstrap) == ["0", "3"]
 
 
 def test_a_window_under_way_when_time_is_up_is_not_delivered(cluster: MockCluster) -> None:
@@ -140,7 +152,7 @@ def test_a_frozen_broker_is_an_outage_until_it_goes_on(
     try:
         assert send(producer, "2") == [N]
         with pytest.raises(Unavailable):
-            producer.probe()
+            Topics(broker_server.bootstrap, round_trip_timeout_s=1).missing([])
     finally:
         broker_server.resume()
     assert send(producer, "2") == [A]

@@ -22,7 +22,7 @@ from msgexchange.pipeline.flush_once import FlushOnce
 from msgexchange.pipeline.publish_flights import SchdFlush
 from msgexchange.pipeline.publishing import Publisher, Publishing
 from msgexchange.pipeline.step import Step
-from msgexchange.ports import DeliveryStopped, Dependency, Fenced, Unavailable
+from msgexchange.ports import DeliveryStopped, Dependency, Fenced, OutboxEntry, Unavailable
 from msgexchange.store.sql_store import SqlStore
 
 MSG, SCHD = Target.MSG, Target.SCHD
@@ -358,3 +358,63 @@ def test_an_idle_target_commits_its_position_again_after_a_day(
     dispatch.step()
     assert once.on_msg.committed == published
     assert scene.msg.ids() == [1, 2, 3]
+
+
+def test_a_line_that_stays_idle_over_restarts_keeps_its_position_too(
+    scene: Scene, once: ExactlyOnce
+) -> None:
+    scene.fill(MSG, *"abc")
+    scene.fill(SCHD, *"abc")
+    run(once.dispatch(), scene, turns=3)
+    run(once.flush(), scene, turns=3)
+    for producer, step in ((once.on_msg, once.dispatch()), (once.on_schd, once.flush())):
+        on_begin = producer.committed
+        producer.tried.clear()
+        step.step()
+        step.step()
+        assert (producer.committed, producer.tried) == (on_begin, [0])
+
+
+def test_a_store_from_before_a_flush_stops_it_until_its_generation_is_raised(
+    scene: Scene, once: ExactlyOnce
+) -> None:
+    scene.fill(SCHD, *"abc")
+    scene.schd.down = True
+    flush = once.flush()
+    with pytest.raises(Unavailable):
+        flush.step()
+    scene.schd.down = False
+    known = scene.store.positions.known(SCHD, EventId(3))
+    assert known is not None
+    # Its claim was made after the backup: here nothing of it is known.
+    once.on_schd.committed = Position(
+        store_id=scene.store.leader.info().store_id,
+        generation=1,
+        event_id=EventId(3),
+        nonce=known.nonce,
+        flush_id="another",
+    )
+    with pytest.raises(DeliveryStopped, match="new-generation"):
+        flush.step()
+    assert scene.schd.records == []
+
+
+def test_a_state_that_was_refused_before_spoils_no_other_flights_flush(
+    scene: Scene, once: ExactlyOnce
+) -> None:
+    scene.fill(SCHD, *"abc")
+    scene.schd.refused = {b'"b"'}
+    flush = once.flush()
+    while not any(entry.attempts for entry in _waiting(scene)):
+        flush.step()
+    assert once.on_schd.tried == [3, 1, 1]
+    scene.fill(SCHD, *"defg", flid=lambda n: f"G{n}")
+    scene.clock.move(timedelta(seconds=1))
+    once.on_schd.tried.clear()
+    run(flush, scene)
+    assert scene.states()[2] is DEAD
+    assert once.on_schd.tried == [1, 4, 1]
+
+
+def _waiting(scene: Scene) -> list[OutboxEntry]:
+    return list(scene.store.outbox.pending(SCHD, limit=9, bytes_max=1 << 20))

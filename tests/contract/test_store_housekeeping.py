@@ -402,7 +402,7 @@ def test_the_event_a_topics_position_stands_for_stays(store: SqlStore) -> None:
             )
         )
     assert drop(store, fence, Kept.SENT_EVENTS).done == 1
-    assert store.positions.nonce(Target.SCHD, EventId(2)) is not None
+    assert store.positions.known(Target.SCHD, EventId(2)) is not None
 
 
 def test_old_plans_go_once_their_days_are_as_old(store: SqlStore) -> None:

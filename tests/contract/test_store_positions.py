@@ -25,10 +25,14 @@ def fill(store: SqlStore, *flids: str) -> Fence:
 def position(
     store: SqlStore, target: Target, event_id: int, flush_id: str | None = None
 ) -> Position:
-    nonce = store.positions.nonce(target, EventId(event_id))
-    assert nonce is not None
+    known = store.positions.known(target, EventId(event_id))
+    assert known is not None
     return Position(
-        store_id="s", generation=1, event_id=EventId(event_id), nonce=nonce, flush_id=flush_id
+        store_id="s",
+        generation=1,
+        event_id=EventId(event_id),
+        nonce=known.nonce,
+        flush_id=flush_id,
     )
 
 
@@ -53,9 +57,9 @@ def test_there_is_no_mark_before_the_first_event_is_published(store: SqlStore) -
 def test_the_mark_is_the_last_event_sent_of_its_target(store: SqlStore) -> None:
     fence = fill(store, "a", "b", "c")
     store.outbox.mark_sent(fence, ack(1, 3), now=T0)
-    nonce = store.positions.nonce(MSG, EventId(3))
-    assert nonce is not None
-    assert store.positions.mark(MSG) == Mark(EventId(3), nonce)
+    known = store.positions.known(MSG, EventId(3))
+    assert known is not None
+    assert store.positions.mark(MSG) == Mark(EventId(3), known.nonce)
     assert store.positions.mark(SCHD) is None
     store.outbox.mark_sent(fence, ack(5), now=T0)
     marked = store.positions.mark(MSG)
@@ -72,11 +76,28 @@ def test_a_flush_moves_the_mark_to_its_highest_winner(store: SqlStore) -> None:
     assert marked.event_id == 6
 
 
-def test_an_event_has_a_nonce_under_its_own_target_alone(store: SqlStore) -> None:
+def test_an_event_is_known_under_its_own_target_alone(store: SqlStore) -> None:
     fill(store, "a")
-    assert store.positions.nonce(MSG, EventId(1)) is not None
-    assert store.positions.nonce(SCHD, EventId(1)) is None
-    assert store.positions.nonce(MSG, EventId(99)) is None
+    assert store.positions.known(MSG, EventId(1)) is not None
+    assert store.positions.known(SCHD, EventId(1)) is None
+    assert store.positions.known(MSG, EventId(99)) is None
+
+
+def test_what_is_known_of_a_winner_is_the_flush_that_has_it_and_whether_it_went(
+    store: SqlStore,
+) -> None:
+    fence = fill(store, "a")
+
+    def known() -> tuple[bool, str | None]:
+        found = store.positions.known(SCHD, EventId(2))
+        assert found is not None
+        return found.waits, found.flush_id
+
+    assert known() == (True, None)
+    flush = store.schd.begin_flush(fence, flush_id="f1", limit=9, bytes_max=1 << 20, now=T0)
+    assert known() == (True, "f1")
+    store.schd.end_flush(fence, flush, ack(2), now=T0)
+    assert known() == (False, "f1")
 
 
 def test_a_position_settles_every_pending_event_up_to_it(store: SqlStore) -> None:

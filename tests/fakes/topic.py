@@ -50,9 +50,6 @@ class OneByOne:
                 answers.append(self.topic.put(record))
         return answers
 
-    def probe(self) -> None:
-        return
-
     def close(self) -> None:
         return
 
@@ -66,6 +63,8 @@ class AllOrNothing:
     after_commit: Callable[[], None] = lambda: None
     on_begin: Callable[[], None] = lambda: None
     begun: int = 0
+    tried: list[int] = field(default_factory=list)
+    """How many records each transaction had."""
     shut_out: bool = False
 
     def begin(self) -> None:
@@ -80,6 +79,7 @@ class AllOrNothing:
 
     def publish(self, records: Sequence[Record], position: Position) -> Sequence[Acknowledged]:
         self._reach()
+        self.tried.append(len(records))
         if self.shut_out:
             raise Superseded("a newer producer is at work")
         if any(record.value in self.topic.refused for record in records):
@@ -88,9 +88,6 @@ class AllOrNothing:
         self.committed = position
         self.after_commit()
         return landed
-
-    def probe(self) -> None:
-        return
 
     def close(self) -> None:
         return
