@@ -189,7 +189,9 @@ class Steps:
             log_snapshot=store.pump.log_snapshot,
             way_making=way_making(settings, store),
         )
-        return Opened(PumpWithOrders(pump, orders, self._clock), resumed=pump.resumed)
+        return Opened(
+            PumpWithOrders(pump, orders, self._clock), close=pump.close, resumed=pump.resumed
+        )
 
     def _delivery_rules(self, window_max: int) -> DeliveryRules:
         return DeliveryRules(

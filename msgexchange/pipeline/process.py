@@ -13,6 +13,7 @@ from msgexchange.pipeline.attempt import LOSSES_CHARGED, CarefulStart, Losses
 from msgexchange.pipeline.fold import Fold
 from msgexchange.pipeline.incoming import Broken, Crashed, Decode, Incoming, judge, within
 from msgexchange.pipeline.leaving import Unwritten, WayMaking
+from msgexchange.pipeline.marking import Marking
 from msgexchange.pipeline.rules import PumpRules
 from msgexchange.pipeline.step import NOW, PauseS
 from msgexchange.pipeline.traced import attempted, failure_fields, in_context
@@ -23,7 +24,6 @@ from msgexchange.ports import (
     Fenced,
     HeadsMoved,
     Mailbox,
-    MarkOutcome,
     MessageFault,
     MessageResult,
     PortError,
@@ -82,11 +82,17 @@ class Pump:
         self._bounds = bounds
         self._telemetry = telemetry
         self._tracing = tracing
-        self._marks = marks
+        self._marking = Marking(
+            store=store,
+            mailbox=mailbox,
+            clock=clock,
+            fence=fence,
+            telemetry=telemetry,
+            marks=marks,
+        )
         self._wake_delivery = wake_delivery
         self._way = way_making or WayMaking(history=None)
         self._batch = bounds.batch_min
-        self._marked: dict[MailboxId, MarkOutcome] = {}
         self._outage = timedelta()
         self._duplicates_run = 0
         self._careful = CarefulStart(store, clock, fence)
@@ -100,10 +106,10 @@ class Pump:
         match step:
             case Idle():
                 self._careful.over()
-                self._confirm_marks()
+                self._marking.rest()
                 return self._bounds.idle_poll.total_seconds()
             case WaitUntil(_, at):
-                self._confirm_marks()
+                self._marking.rest()
                 return max((at - now).total_seconds(), 0.001)
             case Work(entries):
                 try:
@@ -117,6 +123,13 @@ class Pump:
     def resumed(self, pause: timedelta) -> None:
         """An outage of this length is over; the head's deadline moves by it (spec 3.3)."""
         self._outage += pause
+
+    def close(self) -> None:
+        """The last step is done."""
+        try:
+            self._marking.write()
+        except PortError as failure:
+            self._telemetry.log("mark.failed", reason=str(failure))
 
     def _grow(self, heads: int) -> None:
         full = heads >= self._batch
@@ -232,7 +245,7 @@ class Pump:
     def _transact(self, incoming: Sequence[Incoming], started_at: datetime) -> bool:
         """One transaction; ``Unwritten`` if flights would leave that history does not hold."""
         now = self._clock.now()
-        marked = dict(self._marked)
+        marked = self._marking.made()
         with self._store.transaction(self._fence) as transaction:
             transaction.confirm_heads([one.entry for one in incoming])
             view = view_of(transaction, incoming, self._rules)
@@ -254,8 +267,7 @@ class Pump:
             batch = in_context(batch, working.contexts)
             transaction.commit_batch(batch, now=now, codec_version=self._rules.codec_version)
         self._way.gone()
-        for id_ in marked:
-            self._marked.pop(id_, None)
+        self._marking.told(marked)
         working.committed()
         self._after_commit(batch, fold.snapshots, fold.alerts)
         for how, answers in fold.answers.counts.items():
@@ -269,7 +281,7 @@ class Pump:
         return all(result.state in TERMINAL for result in batch.messages)
 
     def _with_intents(self, batch: Batch) -> Batch:
-        if self._marks:
+        if self._marking.intended:
             return batch
         unmarked = [replace(result, mark_intended=False) for result in batch.messages]
         return replace(batch, messages=unmarked)
@@ -292,27 +304,11 @@ class Pump:
     ) -> None:
         if batch.events:
             self._wake_delivery()
-        self._mark([m.message_id for m in batch.messages if m.state in TERMINAL])
+        self._marking.committed([m.message_id for m in batch.messages if m.state in TERMINAL])
         for name, text in alerts:
             self._telemetry.alert(name, text)
         for snapshot in snapshots:
             self._log_snapshot(snapshot)
-
-    def _mark(self, ids: Sequence[MailboxId]) -> None:
-        """Best effort: the intent is committed, and the sweep retries what fails here."""
-        if not ids or not self._marks:
-            return
-        try:
-            self._store.check_fence(self._fence)
-            self._marked.update(self._mailbox.mark(ids))
-        except (Unavailable, RetryNow, MessageFault) as failure:
-            self._telemetry.log("mark.failed", first=ids[0], count=len(ids), reason=str(failure))
-
-    def _confirm_marks(self) -> None:
-        """Marks that found no next commit to ride along with get one of their own."""
-        if self._marked:
-            self._store.record_marks(self._marked, now=self._clock.now())
-            self._marked = {}
 
     def _log_snapshot(self, snapshot: SnapshotEntry) -> None:
         try:

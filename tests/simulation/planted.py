@@ -98,6 +98,6 @@ CAUGHT_BY: Mapping[str, tuple[int, str]] = {
     "flights left out": (1, "I11"),
     "msg: sent without sending": (1, "I6"),
     "schd: sent without sending": (1, "I6"),
-    "records of another flight's key": (1, "I5"),
+    "records of another flight's key": (1, "I12"),
 }
 """The seed that catches it, and the invariant that it breaks."""

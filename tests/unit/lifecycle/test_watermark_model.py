@@ -24,7 +24,7 @@ from msgexchange.lifecycle.gap import Gap, GapDecision, MailboxRow, ScanPolicy, 
 from msgexchange.lifecycle.watermark import ScanPlan, plan_scan
 
 T0 = datetime(2026, 9, 3, 10, tzinfo=UTC)
-DELAY_S = 20.0
+DELAY_MS = 20_000
 ID_LAST = 14
 IDS = st.integers(1, ID_LAST)
 
@@ -36,22 +36,22 @@ class Model:
     step: StepRule | None
     watermark: int = 0
     taken: list[int] = field(default_factory=list)
-    missed_since: dict[int, float] = field(default_factory=dict)
+    missed_since: dict[int, int] = field(default_factory=dict)
     given_up: set[int] = field(default_factory=set)
 
     def scan(
-        self, visible: set[int], seen_to: int, at_s: float, claim: int, *, restart_ages: bool
+        self, visible: set[int], seen_to: int, at_ms: int, claim: int, *, restart_ages: bool
     ) -> None:
-        for id_, since_s in self.missed_since.items():
-            if id_ not in self.given_up and (restart_ages or since_s > at_s):
-                self.missed_since[id_] = at_s
+        for id_, since_ms in self.missed_since.items():
+            if id_ not in self.given_up and (restart_ages or since_ms > at_ms):
+                self.missed_since[id_] = at_ms
         for id_ in range(self.watermark + 1, seen_to + 1):
             if id_ in visible:
                 self.missed_since.pop(id_, None)
                 self.given_up.discard(id_)
             elif self.may_exist(id_):
-                since_s = self.missed_since.setdefault(id_, at_s)
-                if at_s - since_s > DELAY_S:
+                since_ms = self.missed_since.setdefault(id_, at_ms)
+                if at_ms - since_ms > DELAY_MS:
                     self.given_up.add(id_)
         self._advance(sorted(id_ for id_ in visible if self.watermark < id_ <= seen_to)[:claim])
 
@@ -75,7 +75,7 @@ class Intake(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.policy = ScanPolicy(
-            commit_delay_max=timedelta(seconds=DELAY_S),
+            commit_delay_max=timedelta(milliseconds=DELAY_MS),
             filled_kept_from=timedelta(),
             step_rule=self.step,
         )
@@ -84,7 +84,7 @@ class Intake(RuleBasedStateMachine):
         self.watermark = 0
         self.taken: list[int] = []
         self.ledger: dict[tuple[int, int], Gap] = {}
-        self.at_s = 0.0
+        self.at_ms = 0
 
     @rule(ids=st.sets(IDS, max_size=6))
     def commit(self, ids: set[int]) -> None:
@@ -97,9 +97,9 @@ class Intake(RuleBasedStateMachine):
         if id_ > self.watermark:
             self.visible.discard(id_)
 
-    @rule(seconds=st.sampled_from([0.02, 1.0, 7.0, DELAY_S, 500.0, -1.5]))
-    def idle(self, seconds: float) -> None:
-        self.at_s += seconds
+    @rule(ms=st.sampled_from([20, 1_000, 7_000, DELAY_MS, 500_000, -1_500]))
+    def idle(self, ms: int) -> None:
+        self.at_ms += ms
 
     @rule(
         claim=st.integers(1, 6),
@@ -111,7 +111,7 @@ class Intake(RuleBasedStateMachine):
         rows, beyond = above[:claim], above[claim : claim + sees]
         self._commit(self._plan(rows, beyond, claim, jumped=jumped))
         seen_to = [self.watermark, *rows, *beyond][-1] if above else self.model.watermark
-        self.model.scan(self.visible, seen_to, self.at_s, claim, restart_ages=jumped)
+        self.model.scan(self.visible, seen_to, self.at_ms, claim, restart_ages=jumped)
 
     @rule(claim=st.integers(1, 6))
     def die_before_the_commit(self, claim: int) -> None:
@@ -127,7 +127,7 @@ class Intake(RuleBasedStateMachine):
                 (gap for gap in self.ledger.values() if gap.hi > self.watermark),
                 key=lambda gap: gap.lo,
             ),
-            started_at=T0 + timedelta(seconds=self.at_s),
+            started_at=T0 + timedelta(milliseconds=self.at_ms),
             claim_max=claim,
             policy=self.policy,
             ids_beyond=beyond,
@@ -162,7 +162,7 @@ class Intake(RuleBasedStateMachine):
             if gap is None or gap.decision is GapDecision.FILLED:
                 assert id_ not in self.model.missed_since
                 continue
-            assert gap.first_seen == T0 + timedelta(seconds=self.model.missed_since[id_])
+            assert gap.first_seen == T0 + timedelta(milliseconds=self.model.missed_since[id_])
             given_up = gap.decision is GapDecision.PERMANENT
             assert given_up == (id_ in self.model.given_up)
 
