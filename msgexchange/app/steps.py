@@ -1,7 +1,7 @@
 """Steps wired to their adapters: what each actor does, built from settings."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 
@@ -39,7 +39,7 @@ from msgexchange.pipeline.publishing import Publisher, Publishing
 from msgexchange.pipeline.replay import PumpWithOrders, ReplayOrders
 from msgexchange.pipeline.rules import PumpRules
 from msgexchange.pipeline.sending import SendingRules, SendRequests
-from msgexchange.pipeline.step import Breakable, Step
+from msgexchange.pipeline.step import Breakable, Step, Unhurried
 from msgexchange.ports import (
     Dependency,
     RecordProducer,
@@ -106,7 +106,11 @@ class Steps:
             "schd-flush": self._flush_once if once else self._schd_flush,
             "jobs": self._jobs,
         }
-        return openers[name]()
+        opened = openers[name]()
+        if name != "dispatcher-msg":
+            return opened
+        unhurried = Unhurried(opened.step, self._clock, rest_max_s=DeliveryRules().rest_s)
+        return replace(opened, step=unhurried)
 
     def decode(self, text: str) -> Decoded:
         """A raw text by the site's catalogue, limits and time zone."""

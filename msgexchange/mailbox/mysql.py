@@ -125,6 +125,7 @@ def mysql_engine(
         pool_recycle=1800,
         # What the pool does on return would be a round trip; every statement stands alone.
         pool_reset_on_return=None,
+        skip_autocommit_rollback=True,
         connect_args={
             "connect_timeout": connect_timeout_s,
             "read_timeout": read_timeout_s,

@@ -10,7 +10,7 @@ from msgexchange.clock import Clock
 from msgexchange.ids import EventId, Fence
 from msgexchange.lifecycle.backoff import Backoff
 from msgexchange.pipeline.records import record_bytes, record_of
-from msgexchange.pipeline.step import PauseS
+from msgexchange.pipeline.step import NOW, PauseS
 from msgexchange.ports import (
     Acknowledged,
     Delivery,
@@ -28,10 +28,20 @@ class DeliveryRules:
     """Bounds of one window, and the failure schedule of an event."""
 
     window_max: int = 500
+    rest_s: PauseS = 0.01
+    """After a window that took all there was: what comes meanwhile shares the next one."""
     window_bytes_max: int = 8 << 20
     record_bytes_max: int = 1_000_000
     attempts_max: int = 5
     backoff: Backoff = field(default_factory=Backoff)
+
+
+def pause_after(
+    window: Sequence[OutboxEntry], pending: Sequence[OutboxEntry], rules: DeliveryRules
+) -> PauseS:
+    """How long a dispatcher rests after this window of what was pending."""
+    took_all = len(window) == len(pending) < rules.window_max
+    return rules.rest_s if took_all else NOW
 
 
 def send(

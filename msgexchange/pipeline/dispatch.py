@@ -10,12 +10,13 @@ from msgexchange.pipeline.delivery import (
     Charges,
     DeliveryRules,
     acknowledged,
+    pause_after,
     pause_of,
     send,
     undelivered,
     window_of,
 )
-from msgexchange.pipeline.step import NOW, PauseS
+from msgexchange.pipeline.step import PauseS
 from msgexchange.ports import (
     Acknowledged,
     Dependency,
@@ -65,8 +66,9 @@ class Dispatch:
         pause = pause_of(pending, now=self._clock.now(), idle_poll=self._idle_poll)
         if pause is not None:
             return pause
-        self._dispatch(window_of(pending, generation=self._generation, rules=self._rules))
-        return NOW
+        window = window_of(pending, generation=self._generation, rules=self._rules)
+        self._dispatch(window)
+        return pause_after(window, pending, self._rules)
 
     def _dispatch(self, window: Sequence[OutboxEntry]) -> None:
         self._store.check_fence(self._fence)

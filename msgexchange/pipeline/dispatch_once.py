@@ -9,13 +9,14 @@ from msgexchange.ids import EventId, Fence
 from msgexchange.pipeline.delivery import (
     Charges,
     DeliveryRules,
+    pause_after,
     pause_of,
     refusal_of,
     window_of,
 )
 from msgexchange.pipeline.publishing import Publishing
 from msgexchange.pipeline.records import record_of
-from msgexchange.pipeline.step import NOW, PauseS
+from msgexchange.pipeline.step import PauseS
 from msgexchange.ports import (
     OutboxEntry,
     OutboxStore,
@@ -66,8 +67,9 @@ class DispatchOnce:
         if pause is not None:
             self._publishing.keep_alive()
             return pause
-        self._dispatch(self._window(pending))
-        return NOW
+        window = self._window(pending)
+        self._dispatch(window)
+        return pause_after(window, pending, self._rules)
 
     def _window(self, pending: Sequence[OutboxEntry]) -> list[OutboxEntry]:
         head = pending[0]

@@ -20,6 +20,25 @@ class Step(Protocol):
     def step(self) -> PauseS: ...
 
 
+class Unhurried:
+    """A step whose short pauses are rests: no wake-up cuts them short."""
+
+    def __init__(self, inner: Step, clock: Clock, *, rest_max_s: PauseS) -> None:
+        self._inner = inner
+        self._clock = clock
+        self._rest_max_s = rest_max_s
+        self._rests_until_s = float("-inf")
+
+    def step(self) -> PauseS:
+        left_s = self._rests_until_s - self._clock.monotonic()
+        if left_s > 0:
+            return left_s
+        pause_s = self._inner.step()
+        if pause_s <= self._rest_max_s:
+            self._rests_until_s = self._clock.monotonic() + pause_s
+        return pause_s
+
+
 class Breakable(Protocol):
     """Whatever may stand behind a breaker, for health to tell and probes to nudge."""
 

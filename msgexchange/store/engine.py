@@ -104,6 +104,7 @@ def _postgresql(url: URL, waits: Waits, connections_max: int, owner: str) -> Eng
     return create_engine(
         url.set(drivername="postgresql+psycopg"),
         isolation_level="READ COMMITTED",
+        skip_autocommit_rollback=True,
         pool_size=connections_max,
         max_overflow=0,
         pool_timeout=waits.pool.total_seconds(),

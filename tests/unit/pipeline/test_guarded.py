@@ -1,8 +1,10 @@
 from datetime import timedelta
 
+import pytest
+
 from fakes.manual_clock import ManualClock
 from fakes.steps import Scripted, Told, fails, pause
-from msgexchange.pipeline.step import Guarded
+from msgexchange.pipeline.step import Guarded, Unhurried
 from msgexchange.ports import Dependency, RetryNow, Unavailable
 
 DOWN = Unavailable(Dependency.MAILBOX, "refused")
@@ -51,3 +53,17 @@ def test_a_deadlock_is_tried_again_at_once() -> None:
     assert guarded.step() == 0
     assert guarded.breaker is None
     assert guarded.step() == 5
+
+
+def test_a_rest_is_not_cut_short_and_a_longer_pause_is() -> None:
+    clock, step = ManualClock(), Scripted(pause(0.01), pause(5))
+    unhurried = Unhurried(step, clock, rest_max_s=0.01)
+    assert unhurried.step() == 0.01
+    clock.seconds = 0.004
+    assert unhurried.step() == pytest.approx(0.006)
+    assert step.turns == 1
+    clock.seconds = 0.01
+    assert unhurried.step() == 5
+    clock.seconds = 0.02
+    assert unhurried.step() == 5
+    assert step.turns == 3
