@@ -226,8 +226,8 @@ def topic_needs(settings: Settings) -> Sequence[TopicNeed]:
     ]
     if kafka.delivery is Delivery.EXACTLY_ONCE:
         needs += [
-            TopicNeed(name=kafka.position_topic, compacted=True, partitions=1),
-            TopicNeed(name=kafka.probe_topic, compacted=False, partitions=1),
+            TopicNeed(name=kafka.position_topic, compacted=True, partitions=1, keeps_flights=False),
+            TopicNeed(name=kafka.probe_topic, compacted=False, partitions=1, keeps_flights=False),
         ]
     return needs
 

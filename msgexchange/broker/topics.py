@@ -15,12 +15,16 @@ from msgexchange.ports import Dependency, Unavailable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicNeed:
-    """A topic that is written to; the counts are those it is created with."""
+    """A topic that is written to; the counts are those it is created with.
+
+    ``keeps_flights`` False: nothing on it is read again, so that no setting can lose anything.
+    """
 
     name: str
     compacted: bool
     partitions: int = 4
     replicas: int = 1
+    keeps_flights: bool = True
 
 
 class Topics:
@@ -78,8 +82,9 @@ class Topics:
         for need in needs:
             if need.name not in missing:
                 problems += self._partition_problems(need)
-                config = self._config(need.name)
-                problems += _config_problems(need, config, record_bytes_max)
+                if need.keeps_flights:
+                    config = self._config(need.name)
+                    problems += _config_problems(need, config, record_bytes_max)
         return problems
 
     def _partition_problems(self, need: TopicNeed) -> Iterator[str]:

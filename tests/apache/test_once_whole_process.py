@@ -1,5 +1,6 @@
 """The whole process with production's default delivery: killed, restarted, read back once."""
 
+import json
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from typing import Any
 
 import pymysql
 import pytest
+from confluent_kafka import Producer
 from sqlalchemy import URL
 
 from msgexchange.broker.reader import StoredRecord, TopicReader
@@ -129,7 +131,32 @@ def test_a_killed_process_repeats_nothing_and_loses_nothing(
             assert_once_and_in_order(records(settings, topic))
         verification = site.run("verify", "--kafka")
         assert verification.returncode == 0, verification.stdout
+        key = plant_a_repeat_and_a_stranger(settings)
+        verification = site.run("verify", "--kafka", "--json")
+        assert verification.returncode == 1
+        broken = json.loads(verification.stdout)["violations"]
+        assert [name for name, found in broken.items() if found] == ["I5", "I12"]
+        assert any("comes again" in text for text in broken["I5"])
+        assert broken["I12"] == [f"flight {key} has another state than its last value"]
         assert site.stop() == 0
+
+
+def plant_a_repeat_and_a_stranger(settings: Environment) -> str:
+    """The last msg record once more, and on schd a state that nobody committed; whose it is."""
+    producer = Producer({"bootstrap.servers": settings["MSGEXCHANGE_KAFKA__BOOTSTRAP"]})
+    again = records(settings, "MSG")[-1]
+    topic = settings["MSGEXCHANGE_KAFKA__TOPIC_MSG"]
+    producer.produce(
+        topic, again.value, again.key, partition=again.partition, headers=list(again.headers)
+    )
+    state = next(record for record in reversed(records(settings, "SCHD")) if record.value)
+    value = b'{"state":{"FLNO":"nobody"}}'
+    topic = settings["MSGEXCHANGE_KAFKA__TOPIC_SCHD"]
+    producer.produce(
+        topic, value, state.key, partition=state.partition, headers=list(state.headers)
+    )
+    assert producer.flush(10) == 0
+    return (state.key or b"").decode()
 
 
 def test_people_raise_the_generation_and_look_at_dead_events(

@@ -46,14 +46,27 @@ class Place:
             reader.close()
 
 
-@pytest.fixture(params=["embedded", pytest.param("process", marks=pytest.mark.kafka)])
+SERVERS = [
+    pytest.param("broker_server", marks=pytest.mark.kafka),
+    pytest.param("apache_kafka", marks=pytest.mark.apache_kafka),
+]
+
+
+@pytest.fixture(params=SERVERS)
+def server(request: pytest.FixtureRequest) -> BrokerServer:
+    """A broker whose topics can be made, configured and looked at."""
+    made: BrokerServer = request.getfixturevalue(request.param)
+    return made
+
+
+@pytest.fixture(params=["embedded", *SERVERS])
 def place(request: pytest.FixtureRequest, topic: str) -> Iterator[Place]:
     embedded: EmbeddedBroker | None = None
     if request.param == "embedded":
         embedded = EmbeddedBroker([topic])
         bootstrap = embedded.bootstrap
     else:
-        bootstrap = request.getfixturevalue("broker_server").bootstrap
+        bootstrap = request.getfixturevalue(request.param).bootstrap
         Topics(bootstrap).create([TopicNeed(name=topic, compacted=False, partitions=3)])
     made = Place(bootstrap, topic)
     yield made
@@ -180,31 +193,44 @@ def test_a_topic_that_fits_has_no_problem(place: Place) -> None:
     assert list(Topics(place.bootstrap).check([need], record_bytes_max=1000)) == []
 
 
-@pytest.mark.kafka
 def test_a_created_topic_has_the_partitions_and_compaction_asked_for(
-    broker_server: BrokerServer, topic: str
+    server: BrokerServer, topic: str
 ) -> None:
-    topics = Topics(broker_server.bootstrap)
+    topics = Topics(server.bootstrap)
     need = TopicNeed(name=topic, compacted=True, partitions=5)
     topics.create([need])
     topics.create([need])
     assert list(topics.check([need], record_bytes_max=1000)) == []
-    reader = TopicReader(broker_server.bootstrap, topic)
+    reader = TopicReader(server.bootstrap, topic)
     assert len(reader.starts()) == 5
     reader.close()
     [problem] = topics.check([TopicNeed(name=topic, compacted=False)], record_bytes_max=1000)
     assert "cleanup.policy=delete" in problem
 
 
-@pytest.mark.kafka
 def test_a_topic_that_must_have_one_partition_may_have_no_more(
-    broker_server: BrokerServer, topic: str
+    server: BrokerServer, topic: str
 ) -> None:
-    topics = Topics(broker_server.bootstrap)
+    topics = Topics(server.bootstrap)
     topics.create([TopicNeed(name=topic, compacted=True, partitions=3)])
     need = TopicNeed(name=topic, compacted=True, partitions=1)
     [problem] = topics.check([need], record_bytes_max=1000)
     assert "has 3 partitions; it must have one" in problem
+
+
+@pytest.mark.apache_kafka
+def test_a_states_topic_that_is_not_compacted_or_takes_less_than_we_send_is_told(
+    apache_kafka: BrokerServer, topic: str
+) -> None:
+    topics = Topics(apache_kafka.bootstrap)
+    topics.create([TopicNeed(name=topic, compacted=False)])
+    need = TopicNeed(name=topic, compacted=True)
+    [policy, limit] = topics.check([need], record_bytes_max=50_000_000)
+    assert f"{topic} has cleanup.policy=delete" in policy
+    assert "set cleanup.policy=compact" in policy
+    assert "raise max.message.bytes of the topic" in limit
+    kept_by_nobody = TopicNeed(name=topic, compacted=True, keeps_flights=False)
+    assert list(topics.check([kept_by_nobody], record_bytes_max=50_000_000)) == []
 
 
 def test_a_port_where_nobody_listens_is_an_outage() -> None:

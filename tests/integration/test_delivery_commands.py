@@ -7,7 +7,13 @@ import pytest
 from sqlalchemy import text
 
 from msgexchange.app.main import main
+from msgexchange.clock import SystemClock
+from msgexchange.flight.events import Target
+from msgexchange.ids import EventId
+from msgexchange.ports import Batch, EventFailure
 from msgexchange.store.engine import open_engine
+from servers.publisher import open_store, take_lead
+from servers.publishing import event
 
 
 def run(data_dir: Path, *arguments: str) -> int:
@@ -50,6 +56,41 @@ def test_a_copied_store_gets_an_id_of_its_own(
 def test_whoever_acts_must_be_named(tmp_path: Path) -> None:
     assert run(tmp_path, "store", "new-id") == 2
     assert run(tmp_path, "redeliver", "1", "--by", "jl") == 2
+
+
+def test_a_dead_event_is_listed_and_goes_out_again_as_a_new_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, "dead", "--events") == 0
+    plant_a_dead_event(tmp_path)
+    capsys.readouterr()
+    assert run(tmp_path, "dead", "--events", "--json") == 0
+    [dead] = json.loads(capsys.readouterr().out)
+    assert (dead["eventId"], dead["flid"], dead["error"]) == (1, "F1", "too large")
+    given = ("redeliver", "1", "--by", "jl", "--reason", "limit raised")
+    assert run(tmp_path, *given) == 0
+    assert "event 1 goes out again as event 2" in capsys.readouterr().out
+    assert rows(
+        tmp_path, "SELECT event_id, state, redelivered_as FROM msg_event_state ORDER BY event_id"
+    ) == [(1, "DEAD", 2), (2, "PENDING", None)]
+    assert rows(tmp_path, "SELECT actor, act, subject, reason, outcome FROM operation_audit") == [
+        ("jl", "redeliver", "event 1", "limit raised", "redelivered-as 2")
+    ]
+    assert run(tmp_path, "dead", "--events", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == []
+    assert run(tmp_path, *given) == 1
+    assert "event 1 was redelivered as 2" in capsys.readouterr().err
+
+
+def plant_a_dead_event(data_dir: Path) -> None:
+    store = open_store(str(data_dir / "store.sqlite"))
+    fence = take_lead(store)
+    now = SystemClock().now()
+    with store.pump.transaction(fence) as transaction:
+        told = event(Target.MSG, 1, flights=5)
+        transaction.commit_batch(Batch(messages=(), events=[told]), now=now, codec_version="1")
+    store.outbox.charge(fence, EventFailure(EventId(1), 5, None, "too large"), now=now)
+    store.close()
 
 
 def test_a_living_event_is_not_redelivered(

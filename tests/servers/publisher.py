@@ -3,7 +3,9 @@
     publisher.py STORE BOOTSTRAP TOPICS SIGNAL POINT NTH
 
 ``POINT`` is ``msg:committed`` and the like; the process sends itself ``SIGNAL`` when it gets there
-for the ``NTH`` time. Without a point (``-``) it ends once nothing waits. Exit 3: fenced.
+for the ``NTH`` time. Without a point (``-``) it ends once nothing waits, with the point ``stays``
+only when it is killed. Exit 3: fenced. First it
+prints its fence, so that others may go on appending under it.
 """
 
 import os
@@ -39,6 +41,7 @@ POSITIONS = "positions"
 BOUNDS = ProducerBounds(message_timeout_s=5, round_trip_timeout_s=3)
 RULES = DeliveryRules(window_max=7, attempts_max=2, backoff=Backoff(base=timedelta(milliseconds=1)))
 FENCED = 3
+STAYS = "stays"
 POINTS = ("beginning", "produced", "offsets-sent", "committed", "marked")
 """Between every pair of effects: produce, send offsets, commit, mark."""
 
@@ -186,8 +189,8 @@ def take_lead(store: SqlStore) -> Fence:
     return fence
 
 
-def run(line: Line) -> int:
-    """Both targets in turn until nothing waits."""
+def run(line: Line, *, stays: bool) -> int:
+    """Both targets in turn, until nothing waits unless it ``stays``."""
     dispatch, flush = line.dispatch(), line.flush()
     while True:
         try:
@@ -198,7 +201,7 @@ def run(line: Line) -> int:
         except Fenced:
             return FENCED
         else:
-            if is_idle and line.store.reads.counts().oldest_pending_event_at is None:
+            if is_idle and not stays and line.store.reads.counts().oldest_pending_event_at is None:
                 return 0
 
 
@@ -215,8 +218,8 @@ def main() -> int:
                 os.kill(os.getpid(), signal.Signals[signal_name])
 
     line = Line(store, bootstrap, topics, take_lead(store), reached)
-    print("leads", flush=True)
-    return run(line)
+    print(line.fence, flush=True)
+    return run(line, stays=point == STAYS)
 
 
 if __name__ == "__main__":

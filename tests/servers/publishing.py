@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import uuid
 from collections import defaultdict
 from collections.abc import Iterator
@@ -12,14 +13,16 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from msgexchange.broker.reader import StoredRecord, TopicReader
 from msgexchange.broker.topics import TopicNeed, Topics
 from msgexchange.clock import SystemClock
 from msgexchange.flight.events import EventType, Target
-from msgexchange.ids import EventId, Flid, MailboxId
+from msgexchange.ids import EventId, Fence, Flid, MailboxId
 from msgexchange.lifecycle.states import EventState
-from msgexchange.ports import Batch, EventFact, NewEvent
+from msgexchange.pipeline.step import Step
+from msgexchange.ports import Batch, EventFact, NewEvent, Unavailable
 from msgexchange.store.engine import open_engine
 from msgexchange.store.schema import upgrade
 from msgexchange.store.sql_store import SqlStore
@@ -40,23 +43,50 @@ class World:
     topics: str = field(default_factory=lambda: f"t{uuid.uuid4().hex[:10]}")
     written: int = 0
 
-    def create_topics(self, **sizes: int) -> None:
+    def create_topics(self) -> None:
         Topics(self.bootstrap).create(
             [
-                TopicNeed(name=f"{self.topics}-msg", compacted=False, partitions=3),
-                TopicNeed(name=f"{self.topics}-schd", compacted=True, partitions=3),
+                TopicNeed(name=self.topic(Target.MSG), compacted=False, partitions=3),
+                TopicNeed(name=self.topic(Target.SCHD), compacted=True, partitions=3),
                 TopicNeed(name=POSITIONS, compacted=True, partitions=1),
             ]
         )
+
+    def topic(self, target: Target) -> str:
+        return f"{self.topics}-{target.value.partition(':')[2]}"
+
+    def limit_records(self, bytes_max: int) -> None:
+        """What both topics take from now on."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        entry = ConfigEntry(
+            "max.message.bytes",
+            str(bytes_max),
+            incremental_operation=AlterConfigOpType.SET,
+        )
+        wanted = [
+            ConfigResource(
+                ConfigResource.Type.TOPIC, self.topic(target), incremental_configs=[entry]
+            )
+            for target in (Target.MSG, Target.SCHD)
+        ]
+        for future in admin.incremental_alter_configs(wanted).values():
+            future.result(10)
 
     def line(self, store: SqlStore | None = None) -> Line:
         """This process as the leader."""
         store = store or self.store
         return Line(store, self.bootstrap, self.topics, take_lead(store))
 
-    def append(self, changes: int, *, flights: int = 5, payload: bytes | None = None) -> None:
-        """So many changes, each one event per topic."""
-        fence = take_lead(self.store)
+    def append(
+        self,
+        changes: int,
+        *,
+        flights: int = 5,
+        payload: bytes | None = None,
+        fence: Fence | None = None,
+    ) -> None:
+        """So many changes, each one event per topic, as the leader with ``fence`` or the next."""
+        fence = fence or take_lead(self.store)
         events = [
             event(target, number, flights, payload)
             for number in range(self.written, self.written + changes)
@@ -91,7 +121,7 @@ class World:
 
     def records(self, target: Target) -> list[StoredRecord]:
         """What a read_committed consumer sees, in log order."""
-        reader = TopicReader(self.bootstrap, f"{self.topics}-{target.value.partition(':')[2]}")
+        reader = TopicReader(self.bootstrap, self.topic(target))
         try:
             found = list(reader.records())
         finally:
@@ -129,8 +159,45 @@ class World:
         newest = {fact.flid: fact for fact in self.events(Target.SCHD)}
         assert all(fact.state is EventState.SENT for fact in newest.values())
 
+    def errors(self) -> list[str]:
+        """What events were charged with, or wait for."""
+        return [fact.error for fact in self.store.evidence.facts().events if fact.error]
+
     def close(self) -> None:
         self.store.close()
+
+
+def drain(line: Line, *, give_up_after_s: float = 60) -> None:
+    """Both targets in this process, through whatever outage there is."""
+    clock = SystemClock()
+    deadline = clock.monotonic() + give_up_after_s
+    dispatch, flush = line.dispatch(), line.flush()
+    while line.store.reads.counts().oldest_pending_event_at is not None:
+        assert clock.monotonic() < deadline
+        for step in (dispatch, flush):
+            try:
+                step.step()
+            except Unavailable:
+                time.sleep(0.1)
+    line.close()
+
+
+def wait_until_stopped(pid: int) -> None:
+    """A child that sends itself SIGSTOP."""
+    _, status = os.waitpid(pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status)
+
+
+def turn(step: Step) -> None:
+    """One turn that works; a node that has just started may still load its coordinators."""
+    for _ in range(50):
+        try:
+            step.step()
+        except Unavailable:
+            time.sleep(0.2)
+        else:
+            return
+    step.step()
 
 
 def id_of(record: StoredRecord) -> EventId:
