@@ -87,6 +87,8 @@ class SupervisorActor(pykka.ThreadingActor):
         threading.current_thread().name = "supervisor"
         try:
             for member in self._members:
+                # An increase is seen only in a series that was there before.
+                self._telemetry.count("actor_restarts", 0, actor=member.role.name)
                 self._start(member)
         except Exception as failure:
             self._end_process(failure)

@@ -55,7 +55,7 @@ from msgexchange.ports import (
     TextMissing,
 )
 
-ALERTING_IGNORED = frozenset({"EROR"})
+ERRORS = frozenset({"EROR"})
 """Ignored types a person must hear of (spec 3.4)."""
 
 
@@ -227,12 +227,15 @@ class Fold:
         return True
 
     def _ignore(self, incoming: Incoming, message: Message, type_: str) -> None:
-        alerts = type_ in ALERTING_IGNORED
-        if alerts:
-            failed = self.answers.failed(message.echo, incoming)
-            if failed is not None:
-                incoming = replace(incoming, note=f"fails:{failed.request_id}")
-        self._results.skip(incoming, f"ignored:{type_}", alert=alerts)
+        if type_ not in ERRORS:
+            self._results.skip(incoming, f"ignored:{type_}")
+            return
+        failed = self.answers.failed(message.echo, incoming)
+        if failed is None:
+            self._results.skip_error(incoming, type_, "it names no open request of ours")
+            return
+        noted = replace(incoming, note=f"fails:{failed.request_id}")
+        self._results.skip_error(noted, type_, f"it refuses request {failed.request_id}")
 
     def _take_plan(self, incoming: Incoming, message: Message, plan: Plan) -> bool:
         verdict: Verdict | None = None

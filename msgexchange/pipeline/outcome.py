@@ -51,11 +51,18 @@ class Results:
     def succeed(self, incoming: Incoming) -> None:
         self._add(incoming, MessageState.SUCCEEDED)
 
-    def skip(self, incoming: Incoming, reason: str, *, alert: bool) -> None:
+    def skip(self, incoming: Incoming, reason: str, *, alert: bool = False) -> None:
         self._add(incoming, MessageState.SKIPPED, error=reason)
         if alert:
             name = "skipped-" + reason.partition(":")[0]
             self.alerts.append((name, f"message {incoming.entry.message_id}: {reason}"))
+
+    def skip_error(self, incoming: Incoming, type_: str, told: str) -> None:
+        """SKIPPED: the sender says that something of ours is wrong."""
+        self.skip(incoming, f"ignored:{type_}")
+        self.alerts.append(
+            ("aodb-error", f"message {incoming.entry.message_id} is an {type_}; {told}")
+        )
 
     def skip_duplicate(self, incoming: Incoming, of: MailboxId, holder: Holder | None) -> None:
         """SKIPPED, unbound; a duplicate that says something else alerts."""

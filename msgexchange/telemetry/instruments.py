@@ -9,14 +9,23 @@ LATENCY_BUCKETS_S = (0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 1
 
 @dataclass(frozen=True, slots=True)
 class Instrument:
-    """One metric a step may touch."""
+    """One metric a step may touch.
+
+    ``from_zero`` are values of its label that are served before they first count: Prometheus sees
+    no increase in a series that begins with 1, so no rule would fire at the first.
+    """
 
     text: str
     labels: tuple[str, ...] = ()
+    from_zero: tuple[str, ...] = ()
 
 
 COUNTERS = {
-    "alerts": Instrument("Things a person must know, by name", ("name",)),
+    "alerts": Instrument(
+        "Things a person must know, by name",
+        ("name",),
+        ("aodb-error", "request-unanswered", "request-not-sent", "request-doubled"),
+    ),
     "messages": Instrument(
         "Messages that left an attempt, by state and error class", ("state", "error_class")
     ),
@@ -26,6 +35,7 @@ COUNTERS = {
     "answers": Instrument(
         "Answers to requests, by how they were matched: echo, kind, foreign, unmatched",
         ("matched",),
+        ("echo", "kind", "foreign", "unmatched"),
     ),
     "events_sent": Instrument("Events acknowledged by the broker", ("target",)),
     "actor_restarts": Instrument("Actors that failed and were started again", ("actor",)),
@@ -93,6 +103,9 @@ class Instruments:
             name: Counter(f"msgexchange_{name}", one.text, one.labels, registry=registry)
             for name, one in COUNTERS.items()
         }
+        for name, one in COUNTERS.items():
+            for value in one.from_zero:
+                self._counters[name].labels(value)
         self._histograms = {
             name: Histogram(
                 f"msgexchange_{name}", text, buckets=LATENCY_BUCKETS_S, registry=registry

@@ -277,7 +277,9 @@ def test_an_error_message_alerts_and_ends_a_request_only_by_its_echo(store: SqlS
     )
     assert line.message(3).note == "fails:r1"
     assert why(line, 3) == "ignored:EROR"
-    assert line.told.alerts == ["skipped-ignored"] * 3
+    assert line.told.alerts == ["aodb-error"] * 3
+    assert "names no open request" in line.told.texts[1]
+    assert "refuses request r1" in line.told.texts[2]
 
 
 def test_unasked_plans_need_no_request(store: SqlStore) -> None:

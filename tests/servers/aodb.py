@@ -49,7 +49,7 @@ class Answering(StrEnum):
     NEVER = "never"
 
 
-LATE_S = 6.0
+LATE_S = 8.0
 """Over the time that a test gives a request."""
 AFTER_S = {Answering.SLOW: 1.5, Answering.LATE: LATE_S}
 PAIR = 2

@@ -11,8 +11,12 @@ from typing import Any
 import pytest
 import yaml
 from compose_schema import Compose
+from prometheus_client import CollectorRegistry
 from pydantic import ValidationError
 
+from fakes.manual_clock import ManualClock
+from msgexchange.telemetry.instruments import Instruments
+from msgexchange.telemetry.journal import Journal
 from msgexchange.telemetry.metrics_table import names
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -97,6 +101,21 @@ def test_rules_and_dashboard_ask_only_for_metrics_there_are() -> None:
     assert len(asked) > 10
     assert len(shown) > 20
     assert (asked | shown) - names() == OF_CLIENT
+
+
+def test_what_a_rule_watches_for_an_increase_is_served_before_it_first_counts() -> None:
+    """Else a rule would miss the first: a series that begins with 1 has not increased."""
+    registry = CollectorRegistry()
+    Journal(Instruments(registry), ManualClock()).count("actor_restarts", 0, actor="pump")
+    served = [sample for family in registry.collect() for sample in family.samples]
+    expressions = " ".join(rule["expr"] for rule in rules())
+    asked = re.findall(r"increase\((\w+)(?:{(\w+)=~?\"(.+?)\"})?\[", expressions)
+    assert len(asked) == expressions.count("increase(") > 4
+    for name, label, value in asked:
+        assert any(
+            sample.name == name and (not label or re.fullmatch(value, sample.labels[label]))
+            for sample in served
+        ), name
 
 
 def test_every_metric_is_on_the_dashboard_or_in_a_rule() -> None:
