@@ -12,7 +12,7 @@ from msgexchange.broker.cluster_probe import ClusterProbe
 from msgexchange.broker.embedded import EmbeddedBroker
 from msgexchange.broker.producer import KafkaRecordProducer
 from msgexchange.broker.reader import StoredRecord, TopicReader
-from msgexchange.broker.settings import ClientSettings, ProducerBounds
+from msgexchange.broker.settings import ClientSettings, ProducerBounds, unknown_to_client
 from msgexchange.broker.topics import TopicNeed, Topics
 from msgexchange.broker.transactions import KafkaTransactions
 from msgexchange.clock import Clock, SystemClock
@@ -237,6 +237,7 @@ def open_adapters(settings: Settings, *, owner: str) -> Adapters:
 
     Raises ``ConfigError`` for what only opening shows.
     """
+    _check_client(settings)
     catalogue = open_catalogue(settings)
     opened: list[Callable[[], None]] = []
     try:
@@ -253,6 +254,19 @@ def open_adapters(settings: Settings, *, owner: str) -> Adapters:
         for close in reversed(opened):
             close()
         raise
+
+
+def _check_client(settings: Settings) -> None:
+    """Refused here, not by the first actor that connects."""
+    given = settings.kafka.client
+    said = unknown_to_client(given)
+    if said is not None:
+        alone = (name for name in given if unknown_to_client({name: given[name]}) is not None)
+        name = next(alone, None)
+        key = "kafka.client" if name is None else f"kafka.client.{name}"
+        raise ConfigError(
+            [Problem(key, settings.origin(key), said, "use the names of librdkafka's settings")]
+        )
 
 
 def open_catalogue(settings: Settings) -> Catalogue:

@@ -5,6 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from confluent_kafka import KafkaException, Producer
+
+from msgexchange.broker.errors import error_of
+
 Setting: TypeAlias = str | int | float | bool
 ClientSettings: TypeAlias = Mapping[str, Setting]
 """Further settings by the client's own names, such as ``security.protocol``."""
@@ -49,25 +53,58 @@ _NEVER: Final = frozenset(
 TRANSACTION_TIMEOUT_S: Final = 15.0
 """After so long the broker ends a transaction that nobody ended (spec 4.2)."""
 
+_INSTEAD: Final[Mapping[str, str]] = {
+    "bootstrap.servers": "set kafka.bootstrap",
+    "metadata.broker.list": "set kafka.bootstrap",
+    "message.timeout.ms": "set kafka.message-timeout",
+    "delivery.timeout.ms": "set kafka.message-timeout",
+    "transactional.id": "leave it out: kafka.prefix is in its name",
+    "retries": "leave it out: it is bounded by kafka.message-timeout",
+    "message.send.max.retries": "leave it out: it is bounded by kafka.message-timeout",
+}
+
 _TEST_PREFIX: Final = "test."
 
 _TIMEOUTS: Final = frozenset({"request.timeout.ms", "socket.timeout.ms"})
 _TIMEOUT_MS: Final = range(10, 60_001)
 
 
-def refused_settings(settings: ClientSettings) -> list[str]:
-    """Names, in order, of the settings that would weaken the client or are not the site's."""
-    return sorted(name for name, value in settings.items() if _is_refused(name, value))
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A setting that would weaken the client or is not the site's, and what to do about it."""
+
+    name: str
+    what: str
+    fix: str = "leave it out"
 
 
-def _is_refused(name: str, value: Setting) -> bool:
+def refusals(settings: ClientSettings) -> list[Refusal]:
+    """By name, in order."""
+    found = (_refusal(name, settings[name]) for name in sorted(settings))
+    return [refusal for refusal in found if refusal is not None]
+
+
+def _refusal(name: str, value: Setting) -> Refusal | None:
     # The client takes topic settings under "topic." too.
     plain = name.strip().lower().removeprefix("topic.")
     if plain in _NEVER or plain.startswith(_TEST_PREFIX):
-        return True
-    if plain in _TIMEOUTS:
-        return not (str(value).isdigit() and int(value) in _TIMEOUT_MS)
-    return plain in _ONLY and str(value).strip().lower() not in _ONLY[plain]
+        return Refusal(name, "is not to be set here", _INSTEAD.get(plain, "leave it out"))
+    if plain in _TIMEOUTS and not (str(value).isdigit() and int(value) in _TIMEOUT_MS):
+        bounds = f"{_TIMEOUT_MS.start} to {_TIMEOUT_MS.stop - 1}"
+        return Refusal(name, f"weakens the producer: it must be {bounds}")
+    if plain in _ONLY and str(value).strip().lower() not in _ONLY[plain]:
+        allowed = " or ".join(sorted(_ONLY[plain]))
+        return Refusal(name, f"weakens the producer: it must be {allowed}")
+    return None
+
+
+def unknown_to_client(settings: ClientSettings) -> str | None:
+    """What the client says to settings it does not know or cannot use; it connects nowhere."""
+    try:
+        Producer(producer_config("127.0.0.1:9", settings, ProducerBounds()), logger=LOGGER)
+    except KafkaException as exception:
+        return error_of(exception).str()
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,10 +126,10 @@ class ProducerBounds:
 
 def client_config(bootstrap: str, settings: ClientSettings) -> dict[str, Any]:
     """What every client starts from. ``ValueError`` names the settings that are refused."""
-    refused = refused_settings(settings)
+    refused = ", ".join(refusal.name for refusal in refusals(settings))
     if refused:
         raise ValueError(
-            f"kafka.client: {', '.join(refused)} may not be set; they weaken the producer or are "
+            f"kafka.client: {refused} may not be set; they weaken the producer or are "
             "set by msgexchange itself: leave them out"
         )
     return {

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from pydantic import SecretStr
 
+from msgexchange.broker.settings import refusals
 from msgexchange.codec.catalogue import Catalogue
 from msgexchange.codec.catalogue_file import default_catalogue, load, problems
 from msgexchange.config.adapters import Delivery
@@ -15,24 +16,6 @@ from msgexchange.config.settings import Profile, Settings
 from msgexchange.lifecycle.answer import MatchBy
 
 _ALL_INTERFACES = frozenset({"0.0.0.0", "::", "[::]", "*", "0"})  # noqa: S104 - what is refused
-
-_RULES_OF_OURS = {
-    "acks": "all",
-    "request.required.acks": "all",
-    "enable.idempotence": "true",
-}
-_NEVER = {
-    "bootstrap.servers": "set kafka.bootstrap",
-    "metadata.broker.list": "set kafka.bootstrap",
-    "message.timeout.ms": "set kafka.message-timeout",
-    "delivery.timeout.ms": "set kafka.message-timeout",
-    "transactional.id": "leave it out: transactions are not the site's to name",
-    "retries": "leave it out: it is bounded by kafka.message-timeout",
-    "message.send.max.retries": "leave it out: it is bounded by kafka.message-timeout",
-}
-_IN_FLIGHT = frozenset({"max.in.flight", "max.in.flight.requests.per.connection"})
-_IN_FLIGHT_MAX = 5
-_SOCKET_TIMEOUTS = {"socket.timeout.ms": 60_000, "request.timeout.ms": 60_000}
 
 
 def contradictions(settings: Settings) -> Iterator[Problem]:
@@ -161,26 +144,9 @@ def _within(settings: Settings) -> Iterator[Problem]:
 
 
 def _weak_producer(settings: Settings) -> Iterator[Problem]:
-    for name, value in settings.kafka.client.items():
-        lowered = str(value).strip().lower()
-        what, fix = "", "leave it out"
-        if name in _RULES_OF_OURS:
-            allowed = {_RULES_OF_OURS[name], "-1" if "acks" in name else "1"}
-            if lowered not in allowed:
-                what = f"weakens the producer: {name} is always {_RULES_OF_OURS[name]}"
-        elif name in _NEVER:
-            what, fix = "is not to be set here", _NEVER[name]
-        elif name in _IN_FLIGHT and not _between(lowered, 1, _IN_FLIGHT_MAX):
-            what = f"weakens the producer: requests in flight are 1 to {_IN_FLIGHT_MAX}"
-        elif name in _SOCKET_TIMEOUTS and not _between(lowered, 10, _SOCKET_TIMEOUTS[name]):
-            what = f"weakens the producer: it must be 10 to {_SOCKET_TIMEOUTS[name]}"
-        if what:
-            origin = settings.origin(f"kafka.client.{name}")
-            yield Problem(f"kafka.client.{name}", origin, what, fix)
-
-
-def _between(text: str, low: int, high: int) -> bool:
-    return text.isdigit() and low <= int(text) <= high
+    for refusal in refusals(settings.kafka.client):
+        key = f"kafka.client.{refusal.name}"
+        yield Problem(key, settings.origin(key), refusal.what, refusal.fix)
 
 
 def _same_database(settings: Settings) -> Iterator[Problem]:

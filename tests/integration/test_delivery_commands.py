@@ -100,3 +100,19 @@ def test_a_living_event_is_not_redelivered(
     assert "event 1 is not dead" in capsys.readouterr().err
     assert run(tmp_path, "dead", "--events", "--json") == 0
     assert json.loads(capsys.readouterr().out) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("PARTITIONER", "kafka.client.partitioner"), ("NO_SUCH", "kafka.client.no.such")],
+)
+def test_a_client_setting_that_cannot_stand_ends_the_start_by_its_name(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    told: str,
+) -> None:
+    monkeypatch.setenv(f"MSGEXCHANGE_KAFKA__CLIENT__{name}", "random")
+    assert run(tmp_path, "serve") == 2
+    assert told in capsys.readouterr().err

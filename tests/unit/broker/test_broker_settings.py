@@ -3,12 +3,18 @@
 import pytest
 
 from msgexchange.broker.settings import (
+    ClientSettings,
     ProducerBounds,
     Setting,
     client_config,
     producer_config,
-    refused_settings,
+    refusals,
+    unknown_to_client,
 )
+
+
+def names(settings: ClientSettings) -> list[str]:
+    return [refusal.name for refusal in refusals(settings)]
 
 
 @pytest.mark.parametrize(
@@ -41,7 +47,7 @@ from msgexchange.broker.settings import (
     ],
 )
 def test_a_setting_that_weakens_the_producer_is_refused_by_name(name: str, value: Setting) -> None:
-    assert refused_settings({name: value, "compression.type": "lz4"}) == [name]
+    assert names({name: value, "compression.type": "lz4"}) == [name]
     with pytest.raises(ValueError, match=name):
         client_config("127.0.0.1:9092", {name: value})
 
@@ -62,12 +68,27 @@ def test_a_setting_that_weakens_the_producer_is_refused_by_name(name: str, value
     ],
 )
 def test_a_setting_that_weakens_nothing_is_taken(name: str, value: Setting) -> None:
-    assert refused_settings({name: value}) == []
+    assert refusals({name: value}) == []
     assert client_config("127.0.0.1:9092", {name: value})[name] == value
 
 
 def test_every_refused_setting_is_named_at_once() -> None:
-    assert refused_settings({"retries": 0, "acks": 1}) == ["acks", "retries"]
+    assert names({"retries": 0, "acks": 1}) == ["acks", "retries"]
+
+
+def test_a_refusal_says_what_is_allowed_or_what_to_set_instead() -> None:
+    [acks, servers, timeout] = refusals(
+        {"acks": 1, "socket.timeout.ms": 0, "bootstrap.servers": "k:9092"}
+    )
+    assert acks.what == "weakens the producer: it must be -1 or all"
+    assert timeout.what == "weakens the producer: it must be 10 to 60000"
+    assert servers.fix == "set kafka.bootstrap"
+
+
+def test_what_the_client_does_not_know_is_told_before_it_connects() -> None:
+    assert unknown_to_client({"linger.ms": 5, "compression.type": "lz4"}) is None
+    assert "no.such.setting" in (unknown_to_client({"no.such.setting": 1}) or "")
+    assert "pressed" in (unknown_to_client({"compression.type": "pressed"}) or "")
 
 
 def test_the_producer_keeps_its_promises_whatever_the_site_adds() -> None:

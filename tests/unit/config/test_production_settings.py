@@ -97,11 +97,22 @@ def test_listening_on_all_interfaces_needs_a_token() -> None:
         ("TRANSACTIONAL_ID", "x"),
         ("BOOTSTRAP_SERVERS", "k:9092"),
         ("SOCKET_TIMEOUT_MS", "3600000"),
+        ("PARTITIONER", "random"),
+        ("ISOLATION_LEVEL", "read_uncommitted"),
+        ("QUEUING_STRATEGY", "lifo"),
+        ("MESSAGE_MAX_BYTES", "10"),
+        ("TOPIC_ACKS", "1"),
     ],
 )
 def test_no_variable_weakens_the_producer(name: str, value: str) -> None:
     found = problems_of({f"MSGEXCHANGE_KAFKA__CLIENT__{name}": value})
     assert set(found) == {f"kafka.client.{name.lower().replace('_', '.')}"}
+
+
+def test_no_file_weakens_the_producer(tmp_path: Path) -> None:
+    file = tmp_path / "site.toml"
+    file.write_text('[kafka.client]\nacks = 1\npartitioner = "random"\n')
+    assert set(problems_of(GOOD, file)) == {"kafka.client.acks", "kafka.client.partitioner"}
 
 
 def test_producer_settings_that_are_ours_anyway_may_stand() -> None:
