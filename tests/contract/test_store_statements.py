@@ -110,15 +110,31 @@ def test_a_batch_of_many_costs_as_much_as_a_batch_of_one(store: SqlStore, size: 
 
 
 def test_a_plan_of_1000_flights_costs_as_much_as_one_of_10(store: SqlStore) -> None:
+    small, large = plan_costs(store, 10, 1_000)
+    assert small == large
+
+
+@pytest.mark.postgres
+def test_in_the_fast_form_a_plan_of_10000_flights_costs_as_much_as_one_of_10(
+    postgres_store: SqlStore,
+) -> None:
+    small, large = plan_costs(postgres_store, 10, 10_000)
+    assert small == large
+
+
+def plan_costs(store: SqlStore, *sizes: int) -> list[int]:
+    """Statements for a plan of each size, of flights not seen before."""
     fence = lead(store)
-    receive(store, 1, 2)
-    small = [new(flight(f"S{n}", 1, RICH)) for n in range(10)]
-    large = [new(flight(f"L{n}", 1, RICH)) for n in range(1000)]
-    costs = [
-        run(store, fence, batch_of([id_], writes))["statements"]
-        for id_, writes in ((1, small), (2, large))
+    ids = range(1, len(sizes) + 1)
+    receive(store, *ids)
+    return [
+        run(
+            store,
+            fence,
+            batch_of([id_], [new(flight(f"P{id_}F{n}", 1, RICH)) for n in range(size)]),
+        )["statements"]
+        for id_, size in zip(ids, sizes, strict=True)
     ]
-    assert costs[0] == costs[1]
 
 
 @pytest.mark.postgres

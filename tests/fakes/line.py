@@ -63,6 +63,7 @@ class Line:
     tracing: Tracing = UNTRACED
     decode: Decode = decode_or_die
     answers: AnswerPolicy = field(default_factory=AnswerPolicy)
+    bounds: PumpBounds = field(default_factory=PumpBounds)
 
     def __post_init__(self) -> None:
         fence = self.store.leader.take_lease("test", timedelta(hours=1))
@@ -97,7 +98,7 @@ class Line:
             decode=self.decode,
             fence=fence,
             rules=self.rules,
-            bounds=PumpBounds(),
+            bounds=self.bounds,
             telemetry=self.told,
             marks=True,
             wake_delivery=lambda: None,

@@ -18,6 +18,7 @@ class MemoryMailbox:
     marked: set[int] = field(default_factory=set)
     unreadable: set[int] = field(default_factory=set)
     reads: int = 0
+    mark_statements: int = 0
     now: datetime = T0
 
     def list_after(self, watermark: int, *, limit: int, id_max: int | None) -> Listing:
@@ -46,6 +47,7 @@ class MemoryMailbox:
     def mark(
         self, ids: Sequence[MailboxId], *, overwrite: bool = False
     ) -> Mapping[MailboxId, MarkOutcome]:
+        self.mark_statements += 1
         self.marked.update(ids)
         return dict.fromkeys(ids, MarkOutcome.MARKED)
 
