@@ -22,6 +22,9 @@ from msgexchange.ports import (
     Telemetry,
 )
 
+ENVELOPE_BYTES_MAX = 4_000
+"""Key and headers of a record take less: most need not be made to know that they fit."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryRules:
@@ -127,6 +130,8 @@ def refusal_of(
     entry: OutboxEntry, *, generation: int, rules: DeliveryRules
 ) -> RecordRefused | None:
     """Why the record must not even be tried, None if it may."""
+    if len(entry.payload or b"") + ENVELOPE_BYTES_MAX <= rules.record_bytes_max:
+        return None
     size = record_bytes(record_of(entry, generation))
     if size <= rules.record_bytes_max:
         return None
