@@ -136,9 +136,12 @@ class _Product:
         batch_max: int | None = None,
         works: bool = True,
         keeps_house: bool = False,
+        traces_to: str | None = None,
     ) -> Iterator[_Running]:
-        history = {"MSGEXCHANGE_HISTORY__STORE": "table"} if keeps_house else {}
-        settings = self._settings(site, history)
+        more = {"MSGEXCHANGE_HISTORY__STORE": "table"} if keeps_house else {}
+        if traces_to is not None:
+            more["MSGEXCHANGE_TELEMETRY__OTLP_ENDPOINT"] = traces_to
+        settings = self._settings(site, more)
         serving = Serving(settings, log=self._log, batch_max=batch_max)
         try:
             if works:

@@ -13,6 +13,7 @@ from msgexchange.bench.housekeeping import STANDING, housekeeping
 from msgexchange.bench.planning import Plans
 from msgexchange.bench.site import Product, Sites
 from msgexchange.bench.sustained import BATCHED, SINGLE, sustained
+from msgexchange.bench.tracing import ARMS, tracing
 from msgexchange.clock import SystemClock
 
 FSYNCS = 50
@@ -21,7 +22,6 @@ LEFT_OUT = (
     "the plan's 20,000 events acknowledged after its commit",
     "delay from row insert to acknowledgement at 50, 200, 500 messages/s",
     "growth: throughput with large tables",
-    "tracing on and off",
     "idle",
 )
 """Figures of the specification's table that are not measured yet."""
@@ -52,7 +52,7 @@ class Size:
     def parts(self) -> int:
         """How often ``measure`` tells that a part is done."""
         pairs = self.flush_rounds + self.paced_rounds + self.backlog_rounds
-        return 4 * self.rounds + 4 * self.plan_rounds + 2 * pairs
+        return (4 + ARMS) * self.rounds + 4 * self.plan_rounds + 2 * pairs
 
 
 SHORT = Size(
@@ -132,7 +132,9 @@ def measure(
     folder: Path,
     tell: Callable[[str], None],
 ) -> Measured:
-    """Every figure; ``tell`` hears what goes on, ``size.parts`` times. ``folder``: for fsync."""
+    """Every figure; ``tell`` hears what goes on, ``size.parts`` times. ``folder``: for fsync and
+    the logs of what runs beside.
+    """
     machine = {**said, **_machine(folder)}
     # Before anything else, so that no memory is free already in which it could grow unseen.
     taking_in = backlog(
@@ -155,6 +157,15 @@ def measure(
         flights=size.flights,
         rounds=size.rounds,
         tell=lambda: tell("operations, batched"),
+    )
+    traced = tracing(
+        product,
+        sites,
+        messages=size.batched,
+        flights=size.flights,
+        rounds=size.rounds,
+        folder=folder,
+        tell=lambda: tell("operations, traced"),
     )
     singles = sustained(
         SINGLE,
@@ -182,7 +193,7 @@ def measure(
         rounds=size.paced_rounds,
         tell=lambda: tell("daily jobs"),
     )
-    figures = [batched, singles, *plans.figures(), flushes, keeping, taking_in]
+    figures = [batched, *traced, singles, *plans.figures(), flushes, keeping, taking_in]
     return Measured(figures, machine, LEFT_OUT)
 
 

@@ -135,8 +135,11 @@ class Product(Protocol):
         batch_max: int | None = None,
         works: bool = True,
         keeps_house: bool = False,
+        traces_to: str | None = None,
     ) -> AbstractContextManager[Running]:
-        """``works`` False: only HTTP, no pipeline. ``keeps_house``: past flights go to history."""
+        """``works`` False: only HTTP, no pipeline. ``keeps_house``: past flights go to history.
+        ``traces_to``: a collector's address.
+        """
         ...
 
     def violations(self, site: Site) -> Sequence[str]:

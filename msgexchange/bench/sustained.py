@@ -46,7 +46,7 @@ def sustained(
     pairs = []
     for _ in range(rounds):
         with sites.site() as site:
-            took_s = _product(way, product, site, messages, flights)
+            took_s = seconds_through(way, product, site, messages, flights)
             tell()
             with sites.store() as store:
                 floor_s = _floor(way, site, store)
@@ -59,10 +59,18 @@ def sustained(
     return figure_of_pairs(way.name, "messages/s", pairs, way.bar, conditions)
 
 
-def _product(way: Way, product: Product, site: Site, messages: int, flights: int) -> float:
+def seconds_through(
+    way: Way,
+    product: Product,
+    site: Site,
+    messages: int,
+    flights: int,
+    *,
+    traces_to: str | None = None,
+) -> float:
     """Seconds from the commit in the mailbox to the last mark and acknowledgement; checked."""
     first, _ = site.write([workload.plan(flights, seqn=1)])
-    with product.running(site, batch_max=way.batch_max) as running:
+    with product.running(site, batch_max=way.batch_max, traces_to=traces_to) as running:
         running.look()
         wait_through(site, first)
         all_quiet(site)

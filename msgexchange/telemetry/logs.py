@@ -79,5 +79,7 @@ def start_logging(
     def stop() -> None:
         listener.stop()
         root.removeHandler(handler)
+        # Threads that are left behind may still log: without any handler that goes to stderr raw.
+        root.addHandler(logging.NullHandler())
 
     return stop

@@ -88,7 +88,8 @@ class SpanExport:
             }
         )
         self._scope = InstrumentationScope("msgexchange", __version__)
-        self._batches = BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint))
+        self._exporter = OTLPSpanExporter(endpoint=endpoint)
+        self._batches = BatchSpanProcessor(self._exporter)
 
     def tell(self, told: Told) -> None:
         self._batches.on_end(
@@ -109,8 +110,12 @@ class SpanExport:
         )
 
     def close(self) -> None:
-        """Send what is queued; a collector that hangs holds nobody up for long."""
-        _within(self._batches.shutdown, STOP_WAITS_S)
+        """Send what is queued, for ``STOP_WAITS_S`` at most; what is left then is dropped.
+
+        A call that hangs ends with its own timeout, on a daemon thread, and none follows it.
+        """
+        if not _within(self._batches.shutdown, STOP_WAITS_S):
+            self._exporter.shutdown()  # type: ignore[no-untyped-call]
 
 
 def _failure(told: Told) -> Sequence[Event]:
@@ -125,7 +130,9 @@ def _ns(moment: datetime) -> int:
     return (moment - _EPOCH) // timedelta(microseconds=1) * 1_000
 
 
-def _within(call: Callable[[], None], seconds: float) -> None:
+def _within(call: Callable[[], None], seconds: float) -> bool:
+    """True if the call was over in that time; else it goes on by itself."""
     thread = threading.Thread(target=call, name="trace-export-stop", daemon=True)
     thread.start()
     thread.join(seconds)
+    return not thread.is_alive()

@@ -177,7 +177,7 @@ def test_gaps_of_a_store_are_told_and_nothing_is_accepted_that_is_not_halted(idl
 @pytest.mark.mysql
 @pytest.mark.kafka
 def test_the_bench_measures_beside_floors_and_checks_what_it_measured(idle: Site) -> None:
-    ended = idle.run("bench", "--tiny", "--json")
+    ended = idle.run("bench", "--tiny", "--json", timeout_s=280)
     assert ended.returncode == 0, ended.stderr
     figures = json.loads(ended.stdout)["figures"]
     assert figures

@@ -5,6 +5,7 @@ MSGEXCHANGE_SOAK=60 starts and stops so often.
 
 import logging
 import os
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -80,6 +81,27 @@ def test_a_stop_at_any_moment_after_the_start_is_clean_and_gives_the_lease_back(
         site.kill()
     LOG.info("%d stops: longest %.2f s", TIMES, max(took_s))
     assert max(took_s) <= SHUTDOWN_S_MAX
+
+
+def test_a_collector_that_never_answers_holds_up_no_stop(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
+        endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        site = Site(tmp_path, {"MSGEXCHANGE_TELEMETRY__OTLP_ENDPOINT": endpoint})
+        site.start()
+        try:
+            id_ = int(site.send(plan("1").encode())[1])
+            assert site.message(id_)["state"] == "SUCCEEDED"
+            assert site.message(id_)["traceId"]
+            silent.settimeout(30)
+            connection, _ = silent.accept()
+            with connection:
+                began_s = CLOCK.monotonic()
+                site.terminate()
+                assert site.exit_status() == 0, site.log[-8_000:]
+                assert CLOCK.monotonic() - began_s < SHUTDOWN_S_MAX / 2
+                assert site.log.count("leadership.given-back") == 1
+        finally:
+            site.kill()
 
 
 def test_a_stop_that_takes_too_long_ends_with_1_and_leaves_the_lease_to_expire(

@@ -1,6 +1,7 @@
 """What is really exported: one connected trace per message, as a collector decodes it."""
 
 import socket
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -290,13 +291,23 @@ def test_what_is_not_sampled_costs_no_span_and_its_records_say_so(
     assert header(site.msg).endswith("-00")
 
 
-def test_a_collector_that_hangs_neither_holds_up_work_nor_the_stop(memory_store: SqlStore) -> None:
+def test_a_collector_that_hangs_neither_holds_up_work_nor_the_stop(
+    memory_store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And once stopped, the call under way is the last: no thread goes on for batch after batch."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "3")
+    clock = SystemClock()
+    before = set(threading.enumerate())
     with socket.create_server(("127.0.0.1", 0)) as black_hole:
         site = Traced(memory_store, Collector(port=black_hole.getsockname()[1]))
+        exporting = set(threading.enumerate()) - before
         texts = [plan("9001"), *(status("9001", f"S{n}", seqn=n) for n in range(2, 1_002))]
         site.line.receive(texts)
         site.line.run()
-        began_s = SystemClock().monotonic()
-        site.export.close()
-        assert SystemClock().monotonic() - began_s < 5
         assert len(memory_store.pump.heads(1)) == 0
+        began_s = clock.monotonic()
+        site.export.close()
+        assert clock.monotonic() - began_s < 5
+        for thread in exporting:
+            thread.join(5)
+            assert not thread.is_alive()

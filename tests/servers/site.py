@@ -124,14 +124,14 @@ class Site:
         self._process = None
         return status
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
         """Another command of run.py on the same data folder and settings."""
         return subprocess.run(
             [sys.executable, str(ROOT / "run.py"), "--data-dir", str(self.data_dir), *arguments],
             env=self._environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=timeout_s,
             cwd=self.data_dir,
             check=False,
         )
