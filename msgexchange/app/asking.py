@@ -88,7 +88,7 @@ class Asking:
             telemetry=self.telemetry,
             wake_sender=self.wake_sender,
         )
-        doubled = DoubledWatch(self.store.outbound, outbound, self.telemetry)
+        doubled = DoubledWatch(self.store.outbound, outbound, self.clock, self.telemetry)
         daily = [
             Job(name, self._daily(name, schedule))
             for name, schedule in request_schedules(self.settings).items()

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from msgexchange.flight.events import EventType
+from msgexchange.flight.events import EventType, Target
 from msgexchange.flight.messages import Message
 from msgexchange.flight.reference import Reference
 from msgexchange.flight.state import FlightState, FlightStatus
@@ -11,7 +11,7 @@ from msgexchange.ids import Flid, MailboxId
 from msgexchange.invariants.model import Model, flids_of
 from msgexchange.invariants.observation import Observation, Violation
 from msgexchange.lifecycle.states import TERMINAL, MessageState
-from msgexchange.ports import ChangeFact, Kept
+from msgexchange.ports import ChangeFact, EventFact, Kept
 
 
 def all_or_none(seen: Observation) -> Iterator[Violation]:
@@ -26,7 +26,7 @@ def all_or_none(seen: Observation) -> Iterator[Violation]:
     foreign = _foreign_messages(seen)
     unchanged_by, silent = _ended_before(seen, Kept.CHANGES), _ended_before(seen, Kept.SENT_EVENTS)
     expected: dict[tuple[MailboxId, str | None, int | None], set[EventType]] = defaultdict(set)
-    for event in seen.store.events:
+    for event in _events_of_messages(seen):
         expected[event.message_id, event.flid, event.state_version].add(event.type)
         if event.message_id not in succeeded | foreign:
             text = f"event {event.event_id} of message {event.message_id}"
@@ -54,6 +54,11 @@ def _of_references(seen: Observation) -> set[MailboxId]:
         for message_id, decoded in seen.decoded.items()
         if isinstance(decoded, Message) and isinstance(decoded.content, Reference)
     }
+
+
+def _events_of_messages(seen: Observation) -> Iterator[EventFact]:
+    """Without requests: a person or a schedule is behind them."""
+    return (one for one in seen.store.events if one.target is not Target.MAILBOX_OUT)
 
 
 def _changes_by_messages(seen: Observation) -> Iterator[ChangeFact]:

@@ -137,14 +137,9 @@ def _cut(moment: datetime, unit: timedelta) -> datetime:
 def answered(
     request: Request, answer: Answer, *, by: MatchBy, cause: MailboxId, now: datetime
 ) -> Request:
-    """The request after this answer: DONE once all that was asked for has come.
-
-    A plan without flights answers for the day where only one was asked for; with several nobody
-    can say which it means.
-    """
+    """The request after this answer: DONE once all that was asked for has come."""
     wanted = request.wanted.days
-    said = answer.days or (wanted if len(wanted) == 1 else frozenset())
-    days_done = request.days_done | (said & wanted)
+    days_done = request.days_done | (answer.days & wanted)
     progressed = replace(request, days_done=days_done, answer_message_id=cause, matched_by=by.value)
     if wanted - days_done:
         return progressed

@@ -73,6 +73,7 @@ class SqlOutMailbox:
         table = out_table(columns)
         id_, body = table.c[columns.id], table.c[columns.text]
         self._newest = select(func.coalesce(func.max(id_), 0))
+        self._one = select(id_).where(id_ == bindparam("id"))
         self._insert = insert(table).values(
             {
                 columns.text: bindparam("text", type_=Text),
@@ -92,6 +93,10 @@ class SqlOutMailbox:
     def newest_id(self) -> int:
         with translated(), self._engine.connect() as connection:
             return int(connection.execute(self._newest).scalar_one())
+
+    def has(self, id_: int) -> bool:
+        with translated(), self._engine.connect() as connection:
+            return connection.execute(self._one, {"id": id_}).first() is not None
 
     def insert(self, text: str) -> int:
         with translated(), self._engine.connect() as connection:

@@ -14,6 +14,8 @@ from msgexchange.ports.outbound import OutMailbox
 from msgexchange.ports.requests import OutboundStore, RequestStore
 
 PERIOD = timedelta(seconds=30)
+LOOKED_FOR = timedelta(hours=1)
+"""So long after it was sent a second row of a request is looked for, answered or not."""
 
 
 class RequestTimeouts:
@@ -88,14 +90,19 @@ class RequestTimeouts:
 class DoubledWatch:
     """Tells of a request that stands in the mailbox twice: nothing can fence an insert there."""
 
-    def __init__(self, store: OutboundStore, mailbox: OutMailbox, telemetry: Telemetry) -> None:
+    def __init__(
+        self, store: OutboundStore, mailbox: OutMailbox, clock: Clock, telemetry: Telemetry
+    ) -> None:
         self._store = store
         self._mailbox = mailbox
+        self._clock = clock
         self._telemetry = telemetry
         self._told: set[RequestId] = set()
 
     def step(self) -> PauseS:
-        for request, text in self._store.sent_often():
+        # A fast answer closes a request before a write that hangs in the mailbox is let go.
+        since = self._clock.now() - LOOKED_FOR
+        for request, text in self._store.sent_often(since=since):
             if request.request_id in self._told or request.outbound_after is None:
                 continue
             rows = self._mailbox.ids_of(text, after=request.outbound_after)

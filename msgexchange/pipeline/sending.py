@@ -97,8 +97,12 @@ class SendRequests:
         return self._in_doubt[1] + self._rules.settle.total_seconds() - now_s
 
     def _is_unknowable(self, entry: OutboundEntry) -> bool:
-        """Where rows are removed; a greatest id that went back shows that they are."""
-        return self._rules.rows_removed or self._mailbox.newest_id() < _after(entry.request)
+        """Where rows are removed: by the settings, or because one that was there before is gone."""
+        if self._rules.rows_removed:
+            return True
+        # A table that was empty shows it by the row of the request before.
+        before = _after(entry.request) or self._store.last_row()
+        return before is not None and not self._mailbox.has(before)
 
     def _send(self, entry: OutboundEntry) -> PauseS:
         request = entry.request

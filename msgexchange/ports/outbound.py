@@ -11,6 +11,10 @@ class OutMailbox(Protocol):
         """MAX(id), 0 for an empty table."""
         ...
 
+    def has(self, id_: int) -> bool:
+        """True while there is a row of this id."""
+        ...
+
     def insert(self, text: str) -> int:
         """Write one row and commit; its id. ``InsertUnknown`` if the outcome of the commit is not
         known; after any other failure there is no row.

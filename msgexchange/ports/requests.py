@@ -97,8 +97,14 @@ class OutboundStore(Protocol):
         """
         ...
 
-    def sent_often(self) -> Sequence[tuple[Request, str]]:
-        """Open requests whose insert was begun more than once, with their text."""
+    def last_row(self) -> int | None:
+        """The mailbox row of the request that was sent last, None before the first."""
+        ...
+
+    def sent_often(self, *, since: datetime) -> Sequence[tuple[Request, str]]:
+        """Requests whose insert was begun more than once, with their text: those that are open or
+        were sent since then.
+        """
         ...
 
     def check_fence(self, fence: Fence) -> None: ...

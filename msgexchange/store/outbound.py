@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, String, bindparam, case, select, update
+from sqlalchemy import BigInteger, Connection, String, bindparam, case, or_, select, update
 
 from msgexchange.flight.events import Target
 from msgexchange.ids import EventId, Fence
@@ -76,10 +76,20 @@ _CANCEL = (
     .where(STATE.event_id == bindparam("id", type_=BigInteger()), IS_PENDING)
     .values(state=EventState.CANCELLED.value, next_attempt_at=None, error=bindparam("why"))
 )
+_LAST_ROW = (
+    select(_TRACK.outbound_id)
+    .where(_TRACK.outbound_id.is_not(None))
+    .order_by(_TRACK.created_at.desc())
+    .limit(1)
+)
 _OFTEN = (
     select(msg_event.c.payload, req_track)
     .join_from(req_track, msg_event, msg_event.c.event_id == _TRACK.event_id)
-    .where(_TRACK.open_kind.is_not(None), _TRACK.sends > 1, _TRACK.sent_at.is_not(None))
+    .where(
+        _TRACK.sends > 1,
+        _TRACK.sent_at.is_not(None),
+        or_(_TRACK.open_kind.is_not(None), _TRACK.sent_at > bindparam("since", type_=Stamp())),
+    )
 )
 
 
@@ -132,9 +142,14 @@ class Outbound:
             if closes:
                 self._fail(connection, entry.request, error, now)
 
-    def sent_often(self) -> Sequence[tuple[Request, str]]:
+    def last_row(self) -> int | None:
         with self._sessions.look() as connection:
-            rows: Any = connection.execute(_OFTEN)
+            found: int | None = connection.execute(_LAST_ROW).scalar_one_or_none()
+            return found
+
+    def sent_often(self, *, since: datetime) -> Sequence[tuple[Request, str]]:
+        with self._sessions.look() as connection:
+            rows: Any = connection.execute(_OFTEN, {"since": since})
             return [(request_of(row), row.payload) for row in rows]
 
     def check_fence(self, fence: Fence) -> None:

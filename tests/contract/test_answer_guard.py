@@ -228,6 +228,14 @@ def test_a_plan_that_is_refused_answers_nothing(store: SqlStore) -> None:
     assert request(line).state is RequestState.SENT
 
 
+def test_a_plan_without_any_flight_answers_nothing(store: SqlStore) -> None:
+    line = line_of(store)
+    asked(line)
+    answered(line, resp())
+    assert line.states() == [MessageState.DEAD]
+    assert request(line).answer_message_id is None
+
+
 def test_a_newer_request_takes_the_answer(store: SqlStore) -> None:
     line = line_of(store)
     asked(line, "r1")

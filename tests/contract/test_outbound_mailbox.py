@@ -71,6 +71,8 @@ def test_a_row_has_the_text_a_time_and_every_extra_column(place: Place, out: Out
     [row] = place.run("SELECT MSG_TEXT, CREATED_TIME, SEND_FLAG, SITE, PRIORITY FROM COUTMSGS")
     assert (row[0], row[2], row[3], row[4]) == (RARE, "N", "PEK", 7)
     assert row[1] is not None
+    assert out.has(id_)
+    assert not out.has(id_ + 1)
 
 
 def test_only_exactly_our_text_above_the_id_is_ours(out: OutMailbox) -> None:

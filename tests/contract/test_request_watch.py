@@ -138,7 +138,7 @@ def test_who_lost_the_lead_expires_nothing(site: Site) -> None:
 
 def test_a_doubled_row_is_told_once(site: Site) -> None:
     mailbox = MemoryOutMailbox()
-    watch = DoubledWatch(site.store.outbound, mailbox, site.told)
+    watch = DoubledWatch(site.store.outbound, mailbox, site.clock, site.told)
     site.ask()
     entry = site.store.outbound.next()
     assert entry is not None
@@ -150,6 +150,25 @@ def test_a_doubled_row_is_told_once(site: Site) -> None:
     watch.step()
     watch.step()
     assert site.told.alerts == ["request-doubled"]
+
+
+@pytest.mark.parametrize(("after_s", "told"), [(60, ["request-doubled"]), (3_700, [])])
+def test_a_row_that_doubles_a_closed_request_is_told_for_an_hour(
+    site: Site, after_s: float, told: list[str]
+) -> None:
+    mailbox = MemoryOutMailbox()
+    watch = DoubledWatch(site.store.outbound, mailbox, site.clock, site.told)
+    site.ask()
+    entry = site.store.outbound.next()
+    assert entry is not None
+    site.send(times=2)
+    with site.store.requests.leader_transaction(site.fence) as transaction:
+        for request in transaction.open_requests().values():
+            transaction.close(request.closed(RequestState.DONE, None, now=site.clock.now()))
+    mailbox.rows = {1: entry.text, 2: entry.text}
+    site.clock.seconds = after_s
+    watch.step()
+    assert site.told.alerts == told
 
 
 def daily(site: Site, *wanted: Wanted) -> DailyJob:

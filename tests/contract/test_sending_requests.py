@@ -224,6 +224,32 @@ def test_ids_that_went_back_show_that_rows_are_removed(site: Site) -> None:
     assert site.event() is EventState.DEAD
 
 
+def test_a_newest_row_that_is_gone_shows_that_rows_are_removed(site: Site) -> None:
+    site.mailbox.rows[1] = "another's"
+    site.mailbox.last_id = 1
+    site.ask()
+    killed_after_insert(site)
+    site.mailbox.rows = {3: "another's"}
+    site.restart()
+    site.steps(3)
+    assert site.event() is EventState.DEAD
+    assert list(site.mailbox.rows) == [3]
+
+
+def test_rows_removed_from_an_empty_table_show_by_the_request_before(site: Site) -> None:
+    site.ask("r1")
+    site.steps()
+    site.mailbox.rows.clear()
+    site.ask("r2")
+    killed_after_insert(site)
+    site.mailbox.rows.clear()
+    site.restart()
+    site.steps(3)
+    assert site.event("r2") is EventState.DEAD
+    assert "cannot be known" in site.told.alerts["request-not-sent"]
+    assert site.mailbox.rows == {}
+
+
 def test_a_row_that_is_found_is_certain_even_where_rows_are_removed(site: Site) -> None:
     site.rules = SendingRules(rows_removed=True)
     site.restart()

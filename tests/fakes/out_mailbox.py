@@ -24,6 +24,9 @@ class MemoryOutMailbox:
     def newest_id(self) -> int:
         return max(self.rows, default=0)
 
+    def has(self, id_: int) -> bool:
+        return id_ in self.rows
+
     def insert(self, text: str) -> int:
         self.before_insert()
         self.inserts += 1

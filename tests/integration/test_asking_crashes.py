@@ -104,6 +104,8 @@ def test_a_process_killed_at_any_point_of_sending_sends_each_request_once(
             site.start()
             site.wait_until(lambda: not waiting(store_access), f"after {point}: all has its end")
         assert site.stop() == 0
+    verified = site.run("verify", "--kafka")
+    assert verified.returncode == 0, verified.stdout
     rounds = len(ROUNDS)
     LOG.info("%d kills in %.0f s", rounds, CLOCK.monotonic() - began_s)
     ended = requests(site)

@@ -221,6 +221,20 @@ def test_each_planted_break_is_found(planted: str) -> None:
     assert invariant in found(plant(clean()))
 
 
+def test_a_request_that_no_message_caused_breaks_nothing() -> None:
+    seen = clean()
+    asked = replace(
+        event(5, EventType.REQUEST, 0, 0),
+        target=Target.MAILBOX_OUT,
+        flid=None,
+        state_version=None,
+        state=EventState.CANCELLED,
+        sent_at=None,
+    )
+    asking = store(events=[*seen.store.events, asked])(seen)
+    assert violations(asking) == {name: [] for name in violations(asking)}
+
+
 def test_a_repeat_with_the_same_event_id_is_no_break_of_the_order() -> None:
     repeated = topics(msg=[record(0, 1), record(1, 3), record(2, 1), record(3, 3)])
     assert "I5" not in found(repeated(clean()))

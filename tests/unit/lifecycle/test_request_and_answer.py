@@ -176,11 +176,6 @@ def test_a_request_over_several_days_is_done_once_all_have_come() -> None:
     assert (last.state, last.finished_at, last.matched_by) == (RequestState.DONE, SENT, "kind")
 
 
-def test_a_plan_without_flights_answers_where_one_day_was_asked_for() -> None:
-    assert progress(request()).state is RequestState.DONE
-    assert progress(request(wanted=PlanWanted(DAY, DAY + timedelta(days=1)))).is_open
-
-
 def test_reference_data_is_done_with_its_first_answer() -> None:
     assert progress(request(wanted=ReferenceWanted("ARPT"))).state is RequestState.DONE
 
