@@ -81,6 +81,7 @@ class Steps:
     ) -> None:
         """``batch_max``: messages of one commit at most, None for as many as is good."""
         self._settings = settings
+        self._limits = limits_of(settings)
         self._batch_max = batch_max or PumpBounds().batch_max
         self._adapters = adapters
         self._clock = clock
@@ -114,9 +115,7 @@ class Steps:
 
     def decode(self, text: str) -> Decoded:
         """A raw text by the site's catalogue, limits and time zone."""
-        return decode(
-            text, self._adapters.catalogue, limits_of(self._settings), self._settings.site.timezone
-        )
+        return decode(text, self._adapters.catalogue, self._limits, self._settings.site.timezone)
 
     def _inbox(self) -> Opened:
         pipeline = self._settings.pipeline
