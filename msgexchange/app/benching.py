@@ -17,9 +17,10 @@ from msgexchange.app.serving import Serving
 from msgexchange.app.steps import Opened, Steps
 from msgexchange.bench.process import ServerMissing
 from msgexchange.bench.profiling import Profile, profile
-from msgexchange.bench.run import SIZES, Measured, measure
+from msgexchange.bench.run import Bench, Measured, measure, steps
 from msgexchange.bench.servers import servers
 from msgexchange.bench.site import Site, Sites, WrongResult
+from msgexchange.bench.sizes import SIZES
 from msgexchange.cli.context import BenchOptions, Failure
 from msgexchange.clock import SystemClock
 from msgexchange.config import Settings, load
@@ -40,8 +41,10 @@ def bench(options: BenchOptions) -> Measured:
     tune_interpreter()
     size = SIZES[options.size]
     with _prepared() as (product, sites, said, folder):
-        options.begin(size.parts)
-        return measure(product, sites, size, said=said, folder=folder, tell=options.tell)
+        options.begin(steps(size, options.only))
+        return measure(
+            Bench(product, sites, size, folder), said=said, only=options.only, tell=options.tell
+        )
 
 
 def bench_profile(options: BenchOptions) -> Profile:

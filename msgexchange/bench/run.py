@@ -1,117 +1,202 @@
-"""The whole of a measurement: which figures, of which size, in which order (7.5)."""
+"""The whole of a measurement: which figures, in which order (7.5)."""
 
 import os
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from msgexchange.bench.backlog import backlog
+from msgexchange.bench.delay import RATES_PER_S, delays, plan_events
 from msgexchange.bench.figures import Figure
 from msgexchange.bench.flushing import flush
-from msgexchange.bench.housekeeping import STANDING, housekeeping
+from msgexchange.bench.growth import growth
+from msgexchange.bench.housekeeping import housekeeping
+from msgexchange.bench.idle import idle
 from msgexchange.bench.planning import Plans
 from msgexchange.bench.site import Product, Sites
-from msgexchange.bench.sustained import BATCHED, SINGLE, sustained
+from msgexchange.bench.sizes import Size
+from msgexchange.bench.sustained import BATCHED, SINGLE, Way, sustained
 from msgexchange.bench.tracing import ARMS, tracing
 from msgexchange.clock import SystemClock
 
 FSYNCS = 50
-LEFT_OUT = (
-    "peers (Procrastinate, Dramatiq, Celery) with the same work",
-    "the plan's 20,000 events acknowledged after its commit",
-    "delay from row insert to acknowledgement at 50, 200, 500 messages/s",
-    "growth: throughput with large tables",
-    "idle",
-)
+LEFT_OUT = ("peers (Procrastinate, Dramatiq, Celery) with the same work",)
 """Figures of the specification's table that are not measured yet."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
-    """How much is measured; ``flights`` take the operations, ``plan_flights`` make the plan."""
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What is measured, where, and how much. ``folder``: for fsync and the logs of what runs
+    beside.
+    """
 
-    rounds: int
-    batched: int
-    singles: int
-    flights: int
-    plan_flights: int
-    plan_rounds: int
-    flush_flights: int
-    flush_backlog: int
-    flush_rounds: int
-    aged_flights: int
-    aged_messages: int
-    paced: int
-    paced_rounds: int
-    backlog: int
-    backlog_few: int
-    backlog_rounds: int
-
-    @property
-    def parts(self) -> int:
-        """How often ``measure`` tells that a part is done."""
-        pairs = self.flush_rounds + self.paced_rounds + self.backlog_rounds
-        return (4 + ARMS) * self.rounds + 4 * self.plan_rounds + 2 * pairs
+    product: Product
+    sites: Sites
+    size: Size
+    folder: Path
 
 
-SHORT = Size(
-    rounds=3,
-    batched=5_000,
-    singles=800,
-    flights=1_000,
-    plan_flights=10_000,
-    plan_rounds=3,
-    flush_flights=5_000,
-    flush_backlog=100_000,
-    flush_rounds=2,
-    aged_flights=1_000,
-    aged_messages=10_000,
-    paced=500,
-    paced_rounds=1,
-    backlog=100_000,
-    backlog_few=10_000,
-    backlog_rounds=1,
-)
-FULL = Size(
-    rounds=7,
-    batched=20_000,
-    singles=3_000,
-    flights=1_000,
-    plan_flights=10_000,
-    plan_rounds=7,
-    flush_flights=5_000,
-    flush_backlog=100_000,
-    flush_rounds=5,
-    aged_flights=5_000,
-    aged_messages=50_000,
-    paced=3_000,
-    paced_rounds=3,
-    backlog=1_000_000,
-    backlog_few=10_000,
-    backlog_rounds=1,
-)
-TINY = Size(
-    rounds=1,
-    batched=60,
-    singles=20,
-    flights=20,
-    plan_flights=40,
-    plan_rounds=1,
-    flush_flights=20,
-    flush_backlog=100,
-    flush_rounds=1,
-    aged_flights=STANDING + 10,
-    aged_messages=2 * STANDING,
-    paced=20,
-    paced_rounds=1,
-    backlog=1_500,
-    backlog_few=100,
-    backlog_rounds=1,
-)
-"""Shows that everything is measured and checked; its figures mean nothing."""
+Tell = Callable[[], None]
 
-SIZES: Mapping[str, Size] = {"short": SHORT, "full": FULL, "tiny": TINY}
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Figures that are taken together; ``steps``: how often it tells that it goes on."""
+
+    steps: Callable[[Size], int]
+    run: Callable[[Bench, Tell], Sequence[Figure]]
+
+
+def _backlog(bench: Bench, tell: Tell) -> Sequence[Figure]:
+    size = bench.size
+    taking_in = backlog(
+        bench.product,
+        bench.sites,
+        messages=size.backlog,
+        few=size.backlog_few,
+        rounds=size.backlog_rounds,
+        tell=tell,
+    )
+    return [taking_in]
+
+
+def _plans(bench: Bench, tell: Tell) -> Sequence[Figure]:
+    plans = Plans(bench.product, bench.sites, flights=bench.size.plan_flights)
+    for _ in range(bench.size.plan_rounds):
+        plans.round(tell)
+    return plans.figures()
+
+
+def _plan_events(bench: Bench, tell: Tell) -> Sequence[Figure]:
+    size = bench.size
+    announced = plan_events(
+        bench.product,
+        bench.sites,
+        flights=size.plan_flights,
+        rounds=size.plan_rounds,
+        tell=tell,
+    )
+    return [announced]
+
+
+def _operations(way: Way, count: Callable[[Size], int]) -> Part:
+    def run(bench: Bench, tell: Tell) -> Sequence[Figure]:
+        size = bench.size
+        done = sustained(
+            way,
+            bench.product,
+            bench.sites,
+            messages=count(size),
+            flights=size.flights,
+            rounds=size.rounds,
+            tell=tell,
+        )
+        return [done]
+
+    return Part(lambda size: 2 * size.rounds, run)
+
+
+def _tracing(bench: Bench, tell: Tell) -> Sequence[Figure]:
+    size = bench.size
+    return tracing(
+        bench.product,
+        bench.sites,
+        messages=size.batched,
+        flights=size.flights,
+        rounds=size.rounds,
+        folder=bench.folder,
+        tell=tell,
+    )
+
+
+def _delays(bench: Bench, tell: Tell) -> Sequence[Figure]:
+    size = bench.size
+    return delays(
+        bench.product,
+        bench.sites,
+        flights=size.flights,
+        seconds=size.delay_s,
+        rounds=size.delay_rounds,
+        tell=tell,
+    )
+
+
+def _growth(bench: Bench, tell: Tell) -> Sequence[Figure]:
+    size = bench.size
+    grown = growth(
+        bench.product,
+        bench.sites,
+        grown=size.grown,
+        messages=size.batched,
+        flights=size.flights,
+        rounds=size.grown_rounds,
+        tell=tell,
+    )
+    return [grown]
+
+
+def _flush(bench: Bench, tell: Tell) -> Sequence[Figure]:
+    size = bench.size
+    flushed = flush(
+        bench.product,
+        bench.sites,
+        flights=size.flush_flights,
+        backlog=size.flush_backlog,
+        rounds=size.flush_rounds,
+        tell=tell,
+    )
+    return [flushed]
+
+
+def _housekeeping(bench: Bench, tell: Tell) -> Sequence[Figure]:
+    size = bench.size
+    kept = housekeeping(
+        bench.product,
+        bench.sites,
+        flights=size.aged_flights,
+        messages=size.aged_messages,
+        paced=size.paced,
+        rounds=size.paced_rounds,
+        tell=tell,
+    )
+    return [kept]
+
+
+def _idle(bench: Bench, tell: Tell) -> Sequence[Figure]:
+    size = bench.size
+    spent = idle(
+        bench.product,
+        bench.sites,
+        flights=size.flights,
+        seconds=size.idle_s,
+        rounds=size.idle_rounds,
+        tell=tell,
+    )
+    return [spent]
+
+
+PARTS: Mapping[str, Part] = {
+    # Before anything else, so that no memory is free already in which it could grow unseen.
+    "backlog": Part(lambda size: 2 * size.backlog_rounds, _backlog),
+    # Early, so that no earlier round's memory hides what the plan takes.
+    "plan": Part(lambda size: 4 * size.plan_rounds, _plans),
+    "plan-events": Part(lambda size: size.plan_rounds, _plan_events),
+    "batched": _operations(BATCHED, lambda size: size.batched),
+    "single": _operations(SINGLE, lambda size: size.singles),
+    "delay": Part(lambda size: len(RATES_PER_S) * size.delay_rounds, _delays),
+    "growth": Part(lambda size: 2 * size.grown_rounds, _growth),
+    "flush": Part(lambda size: 2 * size.flush_rounds, _flush),
+    "jobs": Part(lambda size: 2 * size.paced_rounds, _housekeeping),
+    "tracing": Part(lambda size: ARMS * size.rounds, _tracing),
+    "idle": Part(lambda size: size.idle_rounds, _idle),
+}
+
+
+def steps(size: Size, only: Collection[str]) -> int:
+    """How often ``measure`` tells that it goes on; ``only``: these parts, all if there are none."""
+    return sum(part.steps(size) for name, part in PARTS.items() if not only or name in only)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,76 +209,20 @@ class Measured:
 
 
 def measure(
-    product: Product,
-    sites: Sites,
-    size: Size,
+    bench: Bench,
     *,
     said: Mapping[str, str],
-    folder: Path,
+    only: Collection[str],
     tell: Callable[[str], None],
 ) -> Measured:
-    """Every figure; ``tell`` hears what goes on, ``size.parts`` times. ``folder``: for fsync and
-    the logs of what runs beside.
-    """
-    machine = {**said, **_machine(folder)}
-    # Before anything else, so that no memory is free already in which it could grow unseen.
-    taking_in = backlog(
-        product,
-        sites,
-        messages=size.backlog,
-        few=size.backlog_few,
-        rounds=size.backlog_rounds,
-        tell=lambda: tell("backlog"),
-    )
-    plans = Plans(product, sites, flights=size.plan_flights)
-    # Early, so that no earlier round's memory hides what the plan takes.
-    for _ in range(size.plan_rounds):
-        plans.round(lambda: tell("plan, dispatch, flights"))
-    batched = sustained(
-        BATCHED,
-        product,
-        sites,
-        messages=size.batched,
-        flights=size.flights,
-        rounds=size.rounds,
-        tell=lambda: tell("operations, batched"),
-    )
-    traced = tracing(
-        product,
-        sites,
-        messages=size.batched,
-        flights=size.flights,
-        rounds=size.rounds,
-        folder=folder,
-        tell=lambda: tell("operations, traced"),
-    )
-    singles = sustained(
-        SINGLE,
-        product,
-        sites,
-        messages=size.singles,
-        flights=size.flights,
-        rounds=size.rounds,
-        tell=lambda: tell("operations, batch 1"),
-    )
-    flushes = flush(
-        product,
-        sites,
-        flights=size.flush_flights,
-        backlog=size.flush_backlog,
-        rounds=size.flush_rounds,
-        tell=lambda: tell("schd flush"),
-    )
-    keeping = housekeeping(
-        product,
-        sites,
-        flights=size.aged_flights,
-        messages=size.aged_messages,
-        paced=size.paced,
-        rounds=size.paced_rounds,
-        tell=lambda: tell("daily jobs"),
-    )
-    figures = [batched, *traced, singles, *plans.figures(), flushes, keeping, taking_in]
+    """The figures of these parts, or all; ``tell`` hears what goes on, ``steps`` times."""
+    machine = {**said, **_machine(bench.folder)}
+    figures = [
+        figure
+        for name, part in PARTS.items()
+        if not only or name in only
+        for figure in part.run(bench, partial(tell, name))
+    ]
     return Measured(figures, machine, LEFT_OUT)
 
 

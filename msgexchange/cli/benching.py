@@ -9,21 +9,27 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from msgexchange.bench.figures import Figure, document
 from msgexchange.bench.profiling import Profile, Spent
-from msgexchange.bench.run import Measured
+from msgexchange.bench.run import PARTS, Measured
 from msgexchange.cli import show
 from msgexchange.cli.context import BenchOptions, Session
 
 
 @click.command(
-    epilog="Examples: run.py bench;  run.py bench --full --json;  run.py bench --profile"
+    epilog="Examples: run.py bench;  run.py bench --only delay --only idle;  "
+    "run.py bench --full --json;  run.py bench --profile"
 )
 @click.option("--short", "size", flag_value="short", default=True, help="Under three minutes.")
 @click.option("--full", "size", flag_value="full", help="More rounds of more messages.")
 @click.option("--tiny", "size", flag_value="tiny", help="Only to see that it runs and is right.")
+@click.option(
+    "--only", multiple=True, type=click.Choice(list(PARTS)), help="This part alone; repeatable."
+)
 @click.option("--profile", "profiles", is_flag=True, help="Where a message's time goes, instead.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document instead of tables.")
 @click.pass_obj
-def bench(session: Session, *, size: str, profiles: bool, as_json: bool) -> None:
+def bench(
+    session: Session, *, size: str, only: tuple[str, ...], profiles: bool, as_json: bool
+) -> None:
     """Measure on PostgreSQL, MariaDB and broker processes of its own, fsync on.
 
     Each figure stands beside its floor, measured in the same run, round by round in turn, and what
@@ -31,7 +37,7 @@ def bench(session: Session, *, size: str, profiles: bool, as_json: bool) -> None
     configuration; MSGEXCHANGE_TEST_POSTGRES, _MYSQL and _KAFKA name other servers.
     """
     with _progress() as (begin, tell):
-        options = BenchOptions(size=size, begin=begin, tell=tell)
+        options = BenchOptions(size=size, only=only, begin=begin, tell=tell)
         backends = session.backends
         if profiles:
             seen = backends.bench_profile(options)

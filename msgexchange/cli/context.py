@@ -138,6 +138,8 @@ class BenchOptions:
     """How much is measured (``short``, ``full`` or ``tiny``), and who hears how it goes on."""
 
     size: str
+    only: Sequence[str]
+    """Parts of the measurement; none for all."""
     begin: Callable[[int], None]
     """Told how many parts there are, before the first."""
     tell: Callable[[str], None]
