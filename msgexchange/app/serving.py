@@ -214,6 +214,7 @@ class Serving:
             body_bytes_max=settings.http.body_max,
             now=self.clock.now,
             is_shadow=settings.profile is Profile.SHADOW,
+            jaeger_url=settings.telemetry.jaeger_url,
             admin=admin_desk(
                 settings,
                 self.adapters.store,

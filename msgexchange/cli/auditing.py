@@ -7,7 +7,6 @@ import click
 from msgexchange.cli import show
 from msgexchange.cli.choosing import Moment
 from msgexchange.cli.context import Session
-from msgexchange.cli.reading import JSON
 from msgexchange.ports import Act
 from msgexchange.web.letters import act_document
 
@@ -19,7 +18,7 @@ OUTCOMES_SHOWN = 10
 @click.option("--by", help="Of this person only.")
 @click.option("--since", type=Moment(), help="From this time on.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
-@JSON
+@show.JSON
 @click.pass_obj
 def audit(
     session: Session,

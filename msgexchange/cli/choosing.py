@@ -14,7 +14,8 @@ from msgexchange.lifecycle.states import ErrorClass
 from msgexchange.pipeline.letters import LetterDesk
 from msgexchange.ports import LetterQuery
 
-ID = click.IntRange(1, (1 << 63) - 1)
+ID_MAX = (1 << 63) - 1
+ID = click.IntRange(1, ID_MAX)
 BY = click.option("--by", required=True, help="Who does it; goes to the audit.")
 REASON = click.option("--reason", required=True, help="Why; goes to the audit.")
 F = TypeVar("F", bound=Callable[..., Any])

@@ -9,16 +9,18 @@ from msgexchange.cli.auditing import audit
 from msgexchange.cli.benching import bench
 from msgexchange.cli.context import Backends, Failure, Misuse, Session
 from msgexchange.cli.describing import catalogue, config
+from msgexchange.cli.explaining import explain
+from msgexchange.cli.flights import flight, flights
 from msgexchange.cli.gaps import gaps
 from msgexchange.cli.jobs import jobs
 from msgexchange.cli.letters import dead, discard
-from msgexchange.cli.reading import explain, flight, flights, head, status
 from msgexchange.cli.redelivering import redeliver
 from msgexchange.cli.replaying import replay
 from msgexchange.cli.requesting import request, requests
 from msgexchange.cli.running import demo, serve, store, verify
 from msgexchange.cli.sending import send
 from msgexchange.cli.simulating import simulate
+from msgexchange.cli.status import head, status
 from msgexchange.config import ConfigError
 from msgexchange.ports import PortError
 

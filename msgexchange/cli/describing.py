@@ -19,8 +19,6 @@ from msgexchange.config import Settings
 from msgexchange.config import rows as config_rows
 from msgexchange.config import unconfirmed as unconfirmed_settings
 
-JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document instead of tables.")
-
 
 def catalogue_in_force(settings: Settings) -> Catalogue:
     """The site's own, or the one that ships."""
@@ -39,7 +37,7 @@ def catalogue() -> None:
 
 @catalogue.command(epilog="Example: run.py catalogue check site-catalogue.toml")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@JSON
+@show.JSON
 @click.pass_context
 def check(context: click.Context, *, file: Path, as_json: bool) -> None:
     """Validate FILE; every problem is listed. Exit 1 if there is one."""
@@ -58,7 +56,7 @@ def check(context: click.Context, *, file: Path, as_json: bool) -> None:
 
 
 @catalogue.command("show", epilog="Example: run.py catalogue show --json")
-@JSON
+@show.JSON
 @click.pass_obj
 def show_catalogue(session: Session, *, as_json: bool) -> None:
     """The catalogue in force, a name a line."""
@@ -80,7 +78,7 @@ def config() -> None:
 
 
 @config.command("check", epilog="Example: run.py --config site.toml config check")
-@JSON
+@show.JSON
 @click.pass_obj
 def check_config(session: Session, *, as_json: bool) -> None:
     """Validate everything at once (exit 2 if something is wrong); list what is assumed."""
@@ -95,7 +93,7 @@ def check_config(session: Session, *, as_json: bool) -> None:
 
 
 @config.command("show", epilog="Example: run.py --config site.toml config show")
-@JSON
+@show.JSON
 @click.pass_obj
 def show_config(session: Session, *, as_json: bool) -> None:
     """Every setting in force and where its value came from; secrets are masked."""

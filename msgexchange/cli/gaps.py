@@ -11,13 +11,11 @@ from msgexchange.lifecycle.gap import Gap
 from msgexchange.pipeline.accept_restart import RestartRefused
 from msgexchange.ports import StoreCounts
 
-JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document instead of tables.")
-
 
 @click.group(invoke_without_command=True, epilog="Examples: run.py gaps;  run.py gaps --all --json")
 @click.option("--all", "every", is_flag=True, help="Filled and permanent gaps as well.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=100, show_default=True)
-@JSON
+@show.JSON
 @click.pass_context
 def gaps(context: click.Context, *, every: bool, limit: int, as_json: bool) -> None:
     """Missing mailbox ids: open gaps and late arrivals, newest first."""

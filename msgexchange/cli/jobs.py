@@ -7,11 +7,9 @@ import click
 from msgexchange.cli import show
 from msgexchange.cli.context import WRONG, JobView, Session
 
-JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document instead of tables.")
-
 
 @click.command(epilog="Example: run.py jobs --json")
-@JSON
+@show.JSON
 @click.pass_context
 def jobs(context: click.Context, *, as_json: bool) -> None:
     """Daily jobs: last run, how it ended, next run. Exit status 1 if one has failed."""

@@ -9,7 +9,6 @@ import click
 from msgexchange.cli import show
 from msgexchange.cli.choosing import BY, ID, REASON, choice, filters
 from msgexchange.cli.context import Failure, Misuse, Session
-from msgexchange.cli.reading import JSON
 from msgexchange.cli.redelivering import show_dead_events
 from msgexchange.ids import Flid
 from msgexchange.pipeline.letters import Listed, NotDone
@@ -25,7 +24,7 @@ FLIGHTS_SHOWN = 3
 @click.option("--events", is_flag=True, help="Events the broker would not take, not messages.")
 @click.option("--discarded", is_flag=True, help="What was discarded, not what waits.")
 @filters
-@JSON
+@show.JSON
 @click.pass_obj
 def dead(
     session: Session, /, *, events: bool, discarded: bool, as_json: bool, **options: Any
@@ -86,7 +85,7 @@ def _age(since: datetime, now: datetime) -> str:
 @filters
 @BY
 @REASON
-@JSON
+@show.JSON
 @click.pass_obj
 def discard(
     session: Session,

@@ -11,7 +11,6 @@ import click
 from msgexchange.cli import show
 from msgexchange.cli.choosing import BY, ID, REASON, choice, filters
 from msgexchange.cli.context import Failure, Misuse, Session
-from msgexchange.cli.reading import JSON
 from msgexchange.pipeline.letters import NotDone
 from msgexchange.pipeline.prediction import Prediction
 from msgexchange.pipeline.replaying import Preflight, ReplayDesk
@@ -40,7 +39,7 @@ def replay() -> None:
 @click.option(
     "--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the token here."
 )
-@JSON
+@show.JSON
 @click.pass_obj
 def plan(
     session: Session,
@@ -93,7 +92,7 @@ def plan(
     show_default=True,
     help="Seconds to wait for the leader; 0 writes the order and goes.",
 )
-@JSON
+@show.JSON
 @click.pass_obj
 def run(
     session: Session,
@@ -126,7 +125,7 @@ def run(
 @replay.command(epilog="Examples: run.py replay orders;  run.py replay orders 6f00...")
 @click.argument("order_id", required=False)
 @click.option("--limit", type=click.IntRange(1, 1_000), default=20, show_default=True)
-@JSON
+@show.JSON
 @click.pass_obj
 def orders(session: Session, *, order_id: str | None, limit: int, as_json: bool) -> None:
     """Orders and what came of them, the newest first."""

@@ -22,7 +22,6 @@ from msgexchange.web.requests import request_document
 DAY = click.DateTime(["%Y-%m-%d"])
 BY = click.option("--by", help="Who asks; the user of this shell without it.")
 REASON = click.option("--reason", help="Why; goes to the audit.")
-JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document instead of tables.")
 
 
 @click.group(
@@ -40,7 +39,7 @@ def request() -> None:
 @click.option("--to", "last_day", type=DAY, help="Last day of several; --day alone without it.")
 @BY
 @REASON
-@JSON
+@show.JSON
 @click.pass_obj
 def plan(
     session: Session,
@@ -63,7 +62,7 @@ def plan(
 @click.option("--type", "type_", required=True, help="A reference type of the catalogue.")
 @BY
 @REASON
-@JSON
+@show.JSON
 @click.pass_obj
 def reference(
     session: Session, *, type_: str, by: str | None, reason: str | None, as_json: bool
@@ -75,7 +74,7 @@ def reference(
 @click.command(epilog="Examples: run.py requests;  run.py requests --all --json")
 @click.option("--all", "every", is_flag=True, help="Closed requests as well.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
-@JSON
+@show.JSON
 @click.pass_obj
 def requests(session: Session, *, every: bool, limit: int, as_json: bool) -> None:
     """Open requests to the AODB, newest first; closed ones and why they were closed with --all."""

@@ -13,7 +13,6 @@ from msgexchange.cli.context import (
 )
 from msgexchange.cli.importing import export, import_
 
-JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document instead of tables.")
 VIOLATIONS_SHOWN_MAX = 20
 
 
@@ -57,7 +56,7 @@ def demo(
 
 @click.command(epilog="Examples: run.py verify;  run.py verify --kafka --json")
 @click.option("--kafka", "topics", is_flag=True, help="Read both topics back as well.")
-@JSON
+@show.JSON
 @click.pass_context
 def verify(context: click.Context, *, topics: bool, as_json: bool) -> None:
     """Check the invariants on mailbox, own store and (with --kafka) topics. Exit 1 if one fails."""

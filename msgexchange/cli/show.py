@@ -12,6 +12,7 @@ from rich.table import Table
 from msgexchange.codec.encode import encode
 
 Rows = Iterable[Sequence[object]]
+JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document instead of tables.")
 
 
 def as_json(value: object) -> None:

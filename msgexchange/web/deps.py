@@ -48,5 +48,7 @@ class WebDeps:
     body_bytes_max: int
     now: Callable[[], datetime]
     is_shadow: bool
+    jaeger_url: str | None = None
+    """Where people look at traces."""
     admin: Admin | None = None
     """None: no admin token is set, and no call under ``/admin`` exists."""

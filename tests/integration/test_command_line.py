@@ -131,6 +131,56 @@ def test_a_message_is_sent_explained_and_found_among_the_dead(tmp_path: Path) ->
         assert "9001" in site.run("flights").stdout
 
 
+def test_a_message_a_flight_and_an_event_are_explained_and_a_flight_is_shown_as_it_was(
+    tmp_path: Path,
+) -> None:
+    jaeger = {"MSGEXCHANGE_TELEMETRY__JAEGER_URL": "http://jaeger:16686"}
+    caller = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    url = "http://jaeger:16686/trace/0af7651916cd43dd8448eb211c80319c"
+    with running_site(tmp_path / "site", jaeger) as site:
+        for text in (plan("9001"), status("9001", "BRD"), status("9001", "DEP", seqn=3)):
+            id_ = int(site.send(text.encode(), traceparent=caller)[1])
+            site.message(id_)
+        site.wait_until(lambda: site.message(3)["events"][0]["offset"] is not None, "it is out")
+
+        told = json.loads(site.run("explain", "2", "--as", "message", "--json").stdout)["message"]
+        assert told["traceUrl"] == url
+        assert told["changes"][0]["changes"] == [{"field": "STAT", "old": None, "new": "BRD"}]
+        lines = [line["what"] for line in told["story"]]
+        assert "flight 9001 version 2: STAT - -> BRD" in lines
+        assert url in site.run("explain", "2").stdout
+
+        flight = json.loads(site.run("explain", "9001", "--json").stdout)["flight"]
+        assert [version["messageId"] for version in flight["versions"]] == [1, 2, 3]
+        assert {version["traceUrl"] for version in flight["versions"]} == {url}
+        assert any("is out: topic" in line["what"] for line in flight["story"])
+
+        event_id = str(told["events"][0]["eventId"])
+        event = json.loads(site.run("explain", event_id, "--as", "event", "--json").stdout)["event"]
+        assert (event["messageId"], event["stateVersion"]) == (2, 2)
+        assert event["change"]["changes"] == told["changes"][0]["changes"]
+        assert event["offset"] is not None
+        nobody = site.run("explain", "77777")
+        assert nobody.returncode == 1
+        assert "77777 is no message or flight or event known here" in nobody.stderr
+
+        def stat(at: str) -> object:
+            ended = site.run("flight", "9001", "--at", at, "--json")
+            assert ended.returncode == 0, ended.stderr
+            then = json.loads(ended.stdout)
+            return then["stateVersion"], then["state"].get("STAT"), then["nextMessageId"]
+
+        assert [stat(at) for at in "123"] == [(1, None, 2), (2, "BRD", 3), (3, "DEP", None)]
+        second, third = (version["at"] for version in flight["versions"][1:])
+        assert stat(second) == (2, "BRD", 3)
+        assert stat(third) == (3, "DEP", None)
+        assert "version 2, ACTIVE" in site.run("flight", "9001", "--at", "2").stdout
+        early = site.run("flight", "9001", "--at", "2013-11-27T00:00")
+        assert (early.returncode, "no flight 9001 then" in early.stderr) == (1, True)
+        assert site.run("flight", "9001", "--at", "4").returncode == 1
+        assert site.run("flight", "9001", "--at", "yesterday").returncode == 2
+
+
 def test_metrics_of_a_working_process_are_those_alerts_and_dashboard_ask_for(
     tmp_path: Path,
 ) -> None:

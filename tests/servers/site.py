@@ -169,12 +169,19 @@ class Site:
         with urllib.request.urlopen(url, timeout=ANSWER_TIMEOUT_S) as answer:
             return str(answer.read().decode())
 
-    def send(self, body: bytes, content_type: str = "application/xml") -> tuple[int, str]:
+    def send(
+        self,
+        body: bytes,
+        content_type: str = "application/xml",
+        *,
+        traceparent: str | None = None,
+    ) -> tuple[int, str]:
         """POST /cminmsgs/send; status and text."""
+        traced = {} if traceparent is None else {"traceparent": traceparent}
         request = urllib.request.Request(
             self.url.rstrip("/") + "/cminmsgs/send",
             data=body,
-            headers={"Content-Type": content_type},
+            headers={"Content-Type": content_type, **traced},
         )
         try:
             with urllib.request.urlopen(request, timeout=ANSWER_TIMEOUT_S) as answer:

@@ -6,9 +6,10 @@ import pytest
 from web_world import MemoryReads, at, client, event, message, pending
 
 from msgexchange.flight.events import EventType, Target
-from msgexchange.ids import EventId, Flid
+from msgexchange.ids import EventId, Flid, MailboxId
+from msgexchange.lifecycle.gap import Gap, GapDecision
 from msgexchange.lifecycle.states import ErrorClass, EventState, MessageState
-from msgexchange.ports import AttemptView, MessageView
+from msgexchange.ports import Act, AttemptView, ChangeView, MessageView
 
 
 def told(view: MessageView) -> Any:
@@ -46,8 +47,13 @@ def test_a_message_has_exactly_the_shape_of_the_contract() -> None:
         "finishedAt": "2026-09-03T10:30:03.000Z",
         "traceId": "0af7651916cd43dd8448eb211c80319c",
         "story": [
-            {"at": "2026-09-03T10:30:01.000Z", "what": "enqueued from the mailbox"},
+            {"at": "2026-09-03T10:30:01.000Z", "what": "enqueued from mailbox row 17"},
+            {
+                "at": "2026-09-03T10:30:01.000Z",
+                "what": "trace 0af7651916cd43dd8448eb211c80319c",
+            },
             {"at": "2026-09-03T10:30:02.000Z", "what": "first attempt began"},
+            {"at": "2026-09-03T10:30:02.000Z", "what": "identity AODB|FLOP|GTDT|000123"},
             {"at": "2026-09-03T10:30:03.000Z", "what": "SUCCEEDED; flights 900123"},
             {
                 "at": "2026-09-03T10:30:03.000Z",
@@ -71,7 +77,7 @@ def test_a_message_nobody_looked_at_yet_has_nulls() -> None:
         assert value[name] is None
     assert value["marked"] is False
     assert value["events"] == value["flids"] == value["unknown"] == []
-    assert [line["what"] for line in value["story"]] == ["enqueued from the mailbox"]
+    assert [line["what"] for line in value["story"]] == ["enqueued from mailbox row 18"]
 
 
 @pytest.mark.parametrize("id_", ["99", "abc", "-1", "9223372036854775808", "9" * 5000, "%D9%A3"])
@@ -95,7 +101,7 @@ def test_a_failed_head_says_when_it_is_tried_again() -> None:
             AttemptView(attempt=2, at=at(5), error_class=ErrorClass.INFRA, error="lost"),
         ),
     )
-    assert story(view)[2:] == [
+    assert story(view)[4:] == [
         "attempt 1 failed: UNSUPPORTED: XX",
         "attempt 2 failed: INFRA: lost",
         "attempt 3 is due",
@@ -114,7 +120,7 @@ def test_a_dead_message_says_why_and_that_its_mark_is_missing() -> None:
         marked_at=None,
         mark_error="mailbox read-only",
     )
-    assert story(view)[2:] == [
+    assert story(view)[4:] == [
         "DEAD(EXHAUSTED, last cause UNSUPPORTED): type XX is unknown [supersedes:9]",
         "the mark is not written yet: mailbox read-only",
     ]
@@ -143,7 +149,75 @@ def test_the_events_of_a_plan_are_counted_and_not_told_one_by_one() -> None:
     assert any(line.endswith("F19 and 10 more") for line in lines)
     assert "events: 30 NOTICE for KAFKA:msg, 1 UPSERT for KAFKA:schd" in lines
     assert "30 of 30 events for KAFKA:msg are out" in lines
-    assert len(lines) == 6
+    assert len(lines) == 8
+
+
+def test_a_story_tells_the_gap_what_changed_what_people_did_and_where_its_trace_is() -> None:
+    view = message(
+        text_bytes=812,
+        gaps=(
+            Gap(lo=15, hi=16, first_seen=at(1.5)),
+            Gap(
+                lo=12,
+                hi=12,
+                first_seen=at(0),
+                decision=GapDecision.FILLED,
+                decided_at=at(0.25),
+                why="it came",
+            ),
+        ),
+        changes=(
+            ChangeView(
+                flid=Flid("900123"),
+                version=5,
+                message_id=MailboxId(17),
+                at=at(3),
+                changes=[("STAT", None, "BRD"), ("STND", "A1", None)],
+            ),
+        ),
+        failures=(
+            AttemptView(round=1, attempt=1, at=at(2.5), error_class=ErrorClass.INFRA, error="x"),
+        ),
+        acts=(
+            Act(
+                at=at(2.2),
+                by="jl",
+                act="replay",
+                subject="order 5f",
+                reason="gate is known now",
+                outcome="done",
+                outcomes={MailboxId(17): "DEAD -> SUCCEEDED", MailboxId(9): "refused"},
+            ),
+        ),
+        archived_at=at(9),
+    )
+    told = client(reads=MemoryReads(views=[view]), jaeger_url="http://jaeger:16686/")
+    lines = [line["what"] for line in told.get("/messages/17").get_json()["story"]]
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    for line in (
+        "id 12 below it, missing in the mailbox for 0.250 s: FILLED (it came)",
+        "ids 15 to 16 below it missing in the mailbox: it waits behind this gap",
+        "enqueued from mailbox row 17, 812 bytes",
+        f"trace {trace}: http://jaeger:16686/trace/{trace}",
+        "replay by jl: gate is known now: done: DEAD -> SUCCEEDED",
+        "attempt 1 after 1 replays failed: INFRA: x",
+        "flight 900123 version 5: STAT - -> BRD, STND A1 -> -",
+        "moved to the archive",
+    ):
+        assert line in lines
+    assert lines[-1] == "moved to the archive"
+
+
+def test_a_long_change_is_cut_and_says_how_much_is_left_out() -> None:
+    change = ChangeView(
+        flid=Flid("1"),
+        version=1,
+        message_id=MailboxId(17),
+        at=at(3),
+        changes=[(f"N{n:02}", None, "x" * 100) for n in range(30)],
+    )
+    [line] = [line for line in story(message(changes=(change,))) if "version 1" in line]
+    assert line.endswith(f"N11 - -> {'x' * 60}... and 18 more fields")
 
 
 def test_a_row_that_was_gone_when_it_was_marked_is_told_so() -> None:

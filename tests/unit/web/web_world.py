@@ -221,6 +221,7 @@ def deps(
     send_token: str | None = None,
     is_shadow: bool = False,
     written_lives: Callable[[Flid], Sequence[PastFlight]] = lambda _flid: [],
+    jaeger_url: str | None = None,
 ) -> WebDeps:
     registry = CollectorRegistry()
     Counter("msgexchange_messages", "Messages by outcome", registry=registry).inc(7)
@@ -237,6 +238,7 @@ def deps(
         body_bytes_max=BODY_MAX,
         now=lambda: T0,
         is_shadow=is_shadow,
+        jaeger_url=jaeger_url,
     )
 
 
