@@ -32,9 +32,11 @@ _DEAD = (
     .where(proc_state.c.state == DEAD, proc_state.c.discarded_at.is_(None))
     .group_by(proc_state.c.error_class)
 )
-_EVENTS = select(
-    msg_event_state.c.target, msg_event_state.c.state, func.count().label("number")
-).group_by(msg_event_state.c.target, msg_event_state.c.state)
+_EVENTS = (
+    select(msg_event_state.c.target, msg_event_state.c.state, func.count().label("number"))
+    .where(msg_event_state.c.redelivered_as.is_(None))
+    .group_by(msg_event_state.c.target, msg_event_state.c.state)
+)
 _FLIGHTS = select(func.count(flight_schd.c.flid))
 _GAPS = select(
     func.count().label("number"), func.min(inbox_gap.c.first_seen).label("oldest")

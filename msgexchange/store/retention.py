@@ -24,6 +24,7 @@ from sqlalchemy import (
     select,
 )
 
+from msgexchange.flight.events import Target
 from msgexchange.ids import Fence
 from msgexchange.ports import Kept, Slice
 from msgexchange.store.bulk import Bulk, ChangeRows, Given
@@ -91,9 +92,16 @@ def _changes() -> _Kind:
 
 
 def _sent_events() -> _Kind:
-    """Not the event that the topic's position stands for: the next start looks it up."""
+    """Not the event that the topic's position stands for: the next start looks it up.
+
+    A dead request is never sent again, so nobody waits for it.
+    """
     event, state = msg_event.c, msg_event_state.c
-    over = or_(state.state.not_in([PENDING, DEAD]), state.redelivered_as.is_not(None))
+    over = or_(
+        state.state.not_in([PENDING, DEAD]),
+        state.redelivered_as.is_not(None),
+        and_(state.state == DEAD, state.target == literal_column(f"'{Target.MAILBOX_OUT.value}'")),
+    )
     stands = exists(
         select(delivery_mark.c.target).where(
             delivery_mark.c.target == event.target, delivery_mark.c.event_id <= event.event_id

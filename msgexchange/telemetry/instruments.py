@@ -64,7 +64,10 @@ GAUGES = {
     "oldest_unmarked_age_seconds": Instrument(
         "How long the oldest message without a mark has been terminal, 0 without one"
     ),
-    "outbox_events": Instrument("Events by target and state", ("target", "state")),
+    "outbox_events": Instrument(
+        "Events by target and state; a dead one that was sent again counts no more",
+        ("target", "state"),
+    ),
     "outbox_lag_seconds": Instrument("Age of the oldest event that waits for delivery"),
     "open_requests": Instrument("Requests to the AODB that are open, by kind", ("kind",)),
     "oldest_request_age_seconds": Instrument(

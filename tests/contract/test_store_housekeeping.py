@@ -375,7 +375,8 @@ def test_old_changes_go_and_newer_ones_stay(store: SqlStore, limit: int) -> None
 def test_sent_events_go_and_waiting_and_dead_ones_stay(store: SqlStore, limit: int) -> None:
     fence = lead(store)
     append(store, fence, *(event(f"{n}", id_=n) for n in range(1, 7)))
-    append(store, fence, event("7", id_=7), now=LATER)
+    append(store, fence, event("7", id_=7, target=Target.MAILBOX_OUT))
+    append(store, fence, event("8", id_=8), now=LATER)
     state = msg_event_state
     with store.engine.begin() as connection:
         changed: dict[int, dict[str, Any]] = {
@@ -384,15 +385,17 @@ def test_sent_events_go_and_waiting_and_dead_ones_stay(store: SqlStore, limit: i
             3: {"state": "DEAD"},
             4: {"state": "DEAD", "redelivered_as": 9},
             5: {"state": "CANCELLED"},
-            7: {"state": "SENT", "sent_at": LATER},
+            # A dead request is asked anew, never sent again.
+            7: {"state": "DEAD"},
+            8: {"state": "SENT", "sent_at": LATER},
         }
         for id_, values in changed.items():
             connection.execute(update(state).where(state.c.event_id == id_).values(values))
-    assert drop_all(store, fence, Kept.SENT_EVENTS, limit) == 4
+    assert drop_all(store, fence, Kept.SENT_EVENTS, limit) == 5
     for table in (msg_event, msg_event_state):
         with store.engine.connect() as connection:
             left = connection.execute(select(table.c.event_id).order_by(table.c.event_id))
-            assert list(left.scalars()) == [3, 6, 7]
+            assert list(left.scalars()) == [3, 6, 8]
 
 
 def test_the_event_a_topics_position_stands_for_stays(store: SqlStore) -> None:

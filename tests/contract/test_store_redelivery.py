@@ -63,8 +63,10 @@ def test_what_was_redelivered_is_missing_no_more(store: SqlStore) -> None:
     append(store, fence, event("a", target=MSG), event("a", target=MSG))
     kill(store, fence, MSG, 1)
     assert pending(store)[0].previous_is_dead
+    assert store.reads.counts().events[MSG, EventState.DEAD] == 1
     again(store, 1)
     assert not any(entry.previous_is_dead for entry in pending(store))
+    assert (MSG, EventState.DEAD) not in store.reads.counts().events
 
 
 def test_on_schd_the_current_state_goes_out(store: SqlStore) -> None:
