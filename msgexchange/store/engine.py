@@ -33,6 +33,10 @@ LEASE_WAITS = Waits(
 """For the few sessions that renew and take the lease: several tries must fit into one."""
 
 
+SURVEY_MAX = timedelta(minutes=10)
+"""For reading a whole store, such as a check of all invariants does."""
+
+
 def session_name(owner: str) -> str:
     """What the sessions of one process are called in the database's list of sessions."""
     return f"msgexchange-{owner}"
@@ -85,6 +89,13 @@ def reading(engine: Engine) -> Engine:
     if engine.dialect.name == "postgresql":
         return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
     return engine
+
+
+def take_long(connection: Connection) -> None:
+    """Let the transaction at hand, which only reads, last as long as a person waits for it."""
+    if connection.dialect.name == "postgresql":
+        for name in ("statement_timeout", "idle_in_transaction_session_timeout"):
+            connection.exec_driver_sql(f"SET LOCAL {name} = {_milliseconds(SURVEY_MAX)}")
 
 
 def looking(engine: Engine) -> Engine:

@@ -100,7 +100,7 @@ class StoreEvidence:
             return int(connection.execute(_CURSOR).one().began_after)
 
     def facts(self) -> StoreFacts:
-        with self._sessions.read() as connection:
+        with self._sessions.survey() as connection:
             cursor = connection.execute(_CURSOR).one()
             return StoreFacts(
                 began_after=cursor.began_after,

@@ -50,7 +50,7 @@ class Imports:
 
     def states(self) -> Iterator[FlightState]:
         after = BEFORE_ALL
-        with self._sessions.read() as connection:
+        with self._sessions.survey() as connection:
             while rows := connection.execute(
                 _PAGE, {"after": after, "limit": FLIGHTS_AT_ONCE}
             ).all():

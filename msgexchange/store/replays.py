@@ -228,7 +228,7 @@ class ReplayStore:
 
     @contextmanager
     def reading(self) -> Iterator[ReplayReads]:
-        with self._sessions.read() as connection:
+        with self._sessions.survey() as connection:
             yield _Reading(connection, self._run, self._rows, self._letters)
 
     def texts(self, ids: Collection[MailboxId]) -> Mapping[MailboxId, str]:

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from sqlalchemy import Connection, Engine
 
-from msgexchange.store.engine import looking, reading, writing
+from msgexchange.store.engine import looking, reading, take_long, writing
 from msgexchange.store.errors import translated
 
 
@@ -37,6 +37,13 @@ class Sessions:
     def read(self) -> Iterator[Connection]:
         """Several reads of one moment."""
         with translated(), self._reading.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def survey(self) -> Iterator[Connection]:
+        """Everything there is as of one moment: locks nothing, and may take minutes."""
+        with self.read() as connection:
+            take_long(connection)
             yield connection
 
     @contextmanager

@@ -7,16 +7,18 @@ from datetime import timedelta
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import make_url, text
-from store_builders import T0, append, commit, event, lead, receive, result, scan
+from store_builders import T0, append, commit, event, flight, lead, new, receive, result, scan
 
 from msgexchange.codec.catalogue_file import default_catalogue
 from msgexchange.ids import Fence, MailboxId
 from msgexchange.lifecycle.states import MessageState
 from msgexchange.lifecycle.watermark import MailboxRow
-from msgexchange.ports import Batch, Fenced, Unavailable
+from msgexchange.ports import Batch, Fenced, MessageFact, Unavailable
+from msgexchange.store import evidence
 from msgexchange.store.engine import Waits, open_engine, writing
 from msgexchange.store.schema import upgrade
 from msgexchange.store.sessions import Sessions
@@ -111,6 +113,33 @@ def test_a_transaction_left_idle_is_ended_and_cannot_commit(impatient: SqlStore)
     with pytest.raises(Unavailable):
         commit_after(pause, impatient, fence, Batch(messages=[result(1)]))
     assert impatient.pump.heads(1)
+
+
+@pytest.mark.postgres
+def test_a_store_that_takes_long_to_read_is_read_to_its_end(
+    impatient: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lead(impatient)
+    receive(impatient, 1)
+    message_of = evidence._message
+
+    def slowly(row: Any) -> MessageFact:
+        threading.Event().wait(0.8)
+        return message_of(row)
+
+    monkeypatch.setattr(evidence, "_message", slowly)
+    assert [fact.message_id for fact in impatient.evidence.facts().messages] == [1]
+
+
+@pytest.mark.postgres
+def test_an_export_waits_for_where_it_is_written(impatient: SqlStore) -> None:
+    fence = lead(impatient)
+    receive(impatient, 1)
+    commit(impatient, fence, Batch(messages=[result(1)], flights=[new(flight("1", 1, {}))]))
+    states = impatient.imports.states()
+    assert next(iter(states)).flid == "1"
+    threading.Event().wait(0.8)
+    assert list(states) == []
 
 
 @pytest.mark.postgres
