@@ -1,6 +1,7 @@
 """The watermark against MariaDB and PostgreSQL: nothing lost, every skip explained (spec 3.2).
 
-``MSGEXCHANGE_SOAK_IDS`` and ``MSGEXCHANGE_SOAK_BACKLOG`` scale the two long ones up.
+``MSGEXCHANGE_SOAK_IDS`` and ``MSGEXCHANGE_SOAK_BACKLOG`` scale the two long ones up,
+``MSGEXCHANGE_SOAK_LINGERING`` is the share of transactions that are held open.
 """
 
 import os
@@ -33,6 +34,7 @@ from servers.writers import Writers, open_insert, put
 pytestmark = [pytest.mark.mysql, pytest.mark.postgres]
 
 IDS = int(os.environ.get("MSGEXCHANGE_SOAK_IDS", "2000"))
+LINGERING = float(os.environ.get("MSGEXCHANGE_SOAK_LINGERING", "0.2"))
 BACKLOG = int(os.environ.get("MSGEXCHANGE_SOAK_BACKLOG", "20000"))
 DELAY = timedelta(seconds=1.5)
 CLOCK = SystemClock()
@@ -92,7 +94,7 @@ def test_eight_writers_that_linger_and_roll_back_lose_nothing(
     # Long enough that a writer which the machine holds up is not taken for a dead one.
     policy = ScanPolicy(commit_delay_max=2 * DELAY, step_rule=rule)
     intake = Intake(postgres_store, mailbox, policy=policy)
-    writers = Writers(url, IDS, stride=stride)
+    writers = Writers(url, IDS, stride=stride, lingering=LINGERING)
     began_s = restarted_at_s = CLOCK.monotonic()
     writers.start(seed=stride)
     watermark = restarts = restarts_in_gaps = 0
