@@ -1,7 +1,7 @@
 """``request`` and ``requests``: asking the AODB, and what became of it (spec 5.1)."""
 
 import getpass
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 
 import click
@@ -84,7 +84,7 @@ def requests(session: Session, *, every: bool, limit: int, as_json: bool) -> Non
         return
     show.table(
         "requests" if every else "open requests",
-        ("request", "asks for", "state", "SEQN", "by", "asked", "sent", "row", "closed", "why"),
+        ("request", "asks for", "state", "story"),
         (_row(one) for one in found),
     )
 
@@ -105,18 +105,26 @@ def _ask(
 
 
 def _row(request: Request) -> Sequence[object]:
-    return (
-        request.request_id,
-        shown(request.wanted),
-        request.state,
-        request.seqn,
-        request.requested_by,
-        request.created_at,
-        request.sent_at,
-        request.outbound_id,
-        request.finished_at,
-        _why(request),
-    )
+    story = "\n".join(_story(request))
+    return request.request_id, shown(request.wanted), request.state, story
+
+
+def _story(request: Request) -> Iterator[str]:
+    asked = f"asked {_second(request.created_at)} by {request.requested_by}"
+    yield f"{asked}, SEQN {request.seqn}"
+    if request.sent_at is not None:
+        yield f"sent {_second(request.sent_at)} as row {request.outbound_id}"
+    elif request.send_started_at is not None:
+        yield f"sending since {_second(request.send_started_at)}"
+    why = _why(request)
+    if request.finished_at is not None:
+        yield f"closed {_second(request.finished_at)}: {why}"
+    elif why is not None:
+        yield why
+
+
+def _second(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _why(request: Request) -> str | None:

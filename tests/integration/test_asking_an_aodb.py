@@ -106,6 +106,7 @@ def test_every_way_of_answering_ends_as_it_must(
         wait_for_states(store_access, site, EXPIRED=len(UNANSWERED))
         told = site.metric('msgexchange_alerts_total{name="request-unanswered"}')
         assert told == len(UNANSWERED)
+        assert "(approximate)" in site.run("requests", "--all").stdout
         listed = requests(site)
         ended = {type_: listed[id_] for type_, id_ in asked.items()}
     for type_, request in ended.items():
