@@ -191,6 +191,7 @@ class Steps:
             wake_delivery=partial(self._ring, "dispatcher-msg"),
             log_snapshot=store.pump.log_snapshot,
             way_making=way_making(settings, store),
+            tracing=self._tracing,
         )
         return Opened(
             PumpWithOrders(pump, orders, self._clock), close=pump.close, resumed=pump.resumed

@@ -38,10 +38,13 @@ _RULING = {
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """What became of each message, in id order; ``fold`` holds what a commit writes."""
+    """What became of each message, in id order; ``fold`` holds what a commit writes, ``incoming``
+    what it was made of.
+    """
 
     predictions: Sequence[Prediction]
     fold: Fold
+    incoming: Sequence[Incoming]
 
 
 def rehearse(
@@ -74,7 +77,8 @@ def rehearse(
     }
     for id_, one in incoming.items():
         predictions[id_] = _taken(fold, one, known[id_], past)
-    return Rehearsal([predictions[id_] for id_ in sorted(predictions)], fold)
+    told = [predictions[id_] for id_ in sorted(predictions)]
+    return Rehearsal(told, fold, list(incoming.values()))
 
 
 def _incoming(letter: Letter | None, text: Text, decode: Decode, now: datetime) -> Incoming | str:

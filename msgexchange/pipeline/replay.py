@@ -16,6 +16,7 @@ from msgexchange.pipeline.rehearsal import Rehearsal, rehearse
 from msgexchange.pipeline.replaying import ids_of, texts_of
 from msgexchange.pipeline.rules import PumpRules
 from msgexchange.pipeline.step import PauseS, Step
+from msgexchange.pipeline.traced import in_context, replayed
 from msgexchange.ports import (
     Act,
     Fenced,
@@ -30,6 +31,7 @@ from msgexchange.ports import (
     Text,
     Unavailable,
 )
+from msgexchange.ports.tracing import UNTRACED, Tracing, Working
 
 BEGUN_MAX = 3
 """An order under which so many processes ended is not tried again."""
@@ -54,7 +56,9 @@ class ReplayOrders:
         wake_delivery: Callable[[], None],
         log_snapshot: Callable[[SnapshotEntry], None],
         way_making: WayMaking | None = None,
+        tracing: Tracing = UNTRACED,
     ) -> None:
+        self._tracing = tracing
         self._log_snapshot = log_snapshot
         self._store = store
         self._mailbox = mailbox
@@ -119,6 +123,7 @@ class ReplayOrders:
     ) -> None:
         """One transaction; ``Unwritten`` if flights would leave that history does not hold."""
         now = self._clock.now()
+        working: Working | None = None
         with self._store.transaction(self._fence) as transaction:
             if transaction.open_order(order.order_id) is None:
                 return
@@ -133,6 +138,12 @@ class ReplayOrders:
                 batch = found.fold.batch()
                 # What was dead or skipped is marked already, or still due to be.
                 batch = replace(batch, exhausted_kinds=())
+                working = self._tracing.replaying(
+                    replayed(found.incoming, batch.messages, since=now, until=self._clock.now()),
+                    order_id=order.order_id,
+                    started_at=now,
+                )
+                batch = in_context(batch, working.contexts)
                 transaction.commit_replay(
                     batch,
                     order=order,
@@ -141,9 +152,10 @@ class ReplayOrders:
                     codec_version=self._rules.codec_version,
                 )
         self._way.gone()
-        if differences:
+        if working is None:
             self._tell_refusal(order, differences)
         else:
+            working.committed()
             self._tell(order, found)
 
     def _refuse(self, order: ReplayOrder, why: Sequence[str]) -> None:

@@ -27,6 +27,29 @@ def attempted(
     ]
 
 
+def replayed(
+    incoming: Sequence[Incoming],
+    results: Sequence[MessageResult],
+    *,
+    since: datetime,
+    until: datetime,
+) -> list[Attempted]:
+    """The messages a replay carries out; they are decoded and decided as one."""
+    found = {one.entry.message_id: one for one in incoming}
+    return [
+        Attempted(
+            entry=one.entry,
+            result=result,
+            kind=None if one.message is None else one.message.meta.kind,
+            about=one,
+            decoded=None,
+            decided=(since, until),
+        )
+        for result in results
+        if (one := found.get(result.message_id)) is not None
+    ]
+
+
 def in_context(batch: Batch, contexts: Mapping[MailboxId, str]) -> Batch:
     """The batch with its traced messages' events inside their attempt's span."""
     if not contexts:

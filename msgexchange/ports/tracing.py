@@ -80,6 +80,12 @@ class Tracing(Protocol):
 
     def working(self, attempts: Sequence[Attempted], *, started_at: datetime) -> Working: ...
 
+    def replaying(
+        self, attempts: Sequence[Attempted], *, order_id: str, started_at: datetime
+    ) -> Working:
+        """As ``working``, but always traced, each message in a new trace linked to its old one."""
+        ...
+
     def delivering(self, name: str, target: Target, window: Sequence[OutboxEntry]) -> Delivering:
         """``name`` is ``outbox.window`` or ``schd.flush``."""
         ...
@@ -113,6 +119,15 @@ class Untraced:
         self,
         attempts: Sequence[Attempted],  # noqa: ARG002
         *,
+        started_at: datetime,  # noqa: ARG002
+    ) -> Working:
+        return _Nothing()
+
+    def replaying(
+        self,
+        attempts: Sequence[Attempted],  # noqa: ARG002
+        *,
+        order_id: str,  # noqa: ARG002
         started_at: datetime,  # noqa: ARG002
     ) -> Working:
         return _Nothing()

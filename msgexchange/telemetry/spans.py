@@ -18,6 +18,9 @@ from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode,
 from msgexchange import __version__
 
 STOP_WAITS_S = 2.0
+NAMED_MAX = 10
+"""Flights and events that a span names; more are counted."""
+LINKS_MAX = 128
 _HEADER = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -68,9 +68,18 @@ def _arrival(view: MessageView, jaeger_url: str | None) -> Iterator[StoryLine]:
     size = "" if view.text_bytes is None else f", {view.text_bytes} bytes"
     yield StoryLine(view.received_at, f"enqueued from mailbox row {view.message_id}{size}")
     if view.traceparent is not None:
-        url = trace_url(jaeger_url, view.traceparent)
-        where = "" if url is None else f": {url}"
-        yield StoryLine(view.received_at, f"trace {trace_id(view.traceparent)}{where}")
+        yield StoryLine(view.received_at, _traced("trace", view.traceparent, jaeger_url))
+    # A replay is a new trace; the row keeps the one it came with.
+    own = trace_id(view.traceparent)
+    traces = {trace_id(event.traceparent): event for event in reversed(view.events)}
+    for event in [event for trace, event in traces.items() if trace not in (None, own)]:
+        what = _traced("trace of its replay", event.traceparent, jaeger_url)
+        yield StoryLine(event.created_at, what)
+
+
+def _traced(what: str, traceparent: str | None, jaeger_url: str | None) -> str:
+    url = trace_url(jaeger_url, traceparent)
+    return f"{what} {trace_id(traceparent)}" + ("" if url is None else f": {url}")
 
 
 def _attempts(view: MessageView) -> Iterator[StoryLine]:

@@ -10,16 +10,20 @@ from itertools import count
 import pytest
 
 from factories import plan, status
-from fakes.line import POISON, Line, ManualClock
+from fakes.line import POISON, Line, ManualClock, decode_or_die
 from fakes.steps import Told
 from fakes.topic import OneByOne, Topic
 from msgexchange.clock import SystemClock
 from msgexchange.flight.events import Target
+from msgexchange.ids import MailboxId
 from msgexchange.lifecycle.backoff import Backoff
+from msgexchange.lifecycle.states import MessageState
 from msgexchange.pipeline.delivery import DeliveryRules
 from msgexchange.pipeline.dispatch import Dispatch
 from msgexchange.pipeline.entry import Entry
 from msgexchange.pipeline.publish_flights import SchdFlush
+from msgexchange.pipeline.replay import ReplayOrders
+from msgexchange.pipeline.replaying import ReplayDesk
 from msgexchange.store.sql_store import SqlStore
 from msgexchange.telemetry.spans import SpanExport
 from msgexchange.telemetry.tracing import Tracer, TraceRules
@@ -89,6 +93,45 @@ class Traced:
             telemetry=Told(),
             tracing=self.tracer,
         )
+
+        self.entry = Entry(
+            mailbox=self.line.mailbox,
+            store=self.store.intake,
+            clock=self.clock,
+            telemetry=Told(),
+            wake_inbox=lambda: None,
+            tracing=self.tracer,
+        )
+
+    def replay(self, id_: int) -> None:
+        """As a person has it replayed, and the leader carries it out."""
+        text_bytes_max = 1 << 20
+        desk = ReplayDesk(
+            self.store.replays,
+            self.line.mailbox,
+            decode=decode_or_die,
+            rules=self.line.rules,
+            text_bytes_max=text_bytes_max,
+            now=self.clock.now,
+            new_order_id=lambda: "o1",
+        )
+        orders = ReplayOrders(
+            store=self.store.replays,
+            mailbox=self.line.mailbox,
+            clock=self.clock,
+            decode=decode_or_die,
+            fence=self.line.fence,
+            rules=self.line.rules,
+            telemetry=Told(),
+            text_bytes_max=text_bytes_max,
+            wake_delivery=lambda: None,
+            log_snapshot=self.store.pump.log_snapshot,
+            tracing=self.tracer,
+        )
+        token = desk.plan([MailboxId(id_)]).token
+        assert token is not None
+        desk.order(token, by="jl", reason="the flight is known now", allow_regression=False)
+        assert orders.carry_out_next()
 
     def publish(self) -> None:
         while self.dispatch.step() == 0:
@@ -240,15 +283,7 @@ def test_an_http_call_goes_on_in_the_trace_of_its_sender(
 ) -> None:
     """A sampled sender is always traced; one that is not may be, by the allowance."""
     site = Traced(memory_store, collector, per_second=0 if flag == "1" else 1_000_000)
-    entry = Entry(
-        mailbox=site.line.mailbox,
-        store=memory_store.intake,
-        clock=site.clock,
-        telemetry=Told(),
-        wake_inbox=lambda: None,
-        tracing=site.tracer,
-    )
-    entry.receive(plan("9001"), CALLER + flag)
+    site.entry.receive(plan("9001"), CALLER + flag)
     site.line.receive([])
     site.line.run()
     site.publish()
@@ -263,6 +298,44 @@ def test_an_http_call_goes_on_in_the_trace_of_its_sender(
         "outbox.publish": "pump.process",
     }
     assert header(site.msg).split("-")[1] == call.trace
+
+
+def test_a_replay_is_a_new_trace_linked_to_the_one_the_message_had(
+    memory_store: SqlStore, collector: Collector
+) -> None:
+    """And always traced, however few are."""
+    site = Traced(memory_store, collector, per_second=0)
+    caller = CALLER + "1"
+    site.entry.receive(status("9001", "BRD", seqn=1), caller)
+    site.line.receive([])
+    site.line.run()
+    site.line.receive([plan("9001", seqn=2)])
+    site.line.run()
+    site.publish()
+    assert site.line.message(1).state is MessageState.SKIPPED
+    site.replay(1)
+    site.publish()
+    assert site.line.message(1).state is MessageState.SUCCEEDED
+    seen = site.told()
+    first, again = process_of(seen, 1)
+    assert first.trace == caller.split("-")[1]
+    assert first.attributes["msgexchange.outcome"] == "SKIPPED"
+    assert again.attributes["msgexchange.outcome"] == "SUCCEEDED"
+    root = one(seen.named("message.replay"))
+    assert root.attributes["msgexchange.replay.order"] == "o1"
+    linked = one([span for span in seen.spans if span.id in root.links])
+    assert (linked.name, linked.trace) == ("inbox.enqueue", first.trace)
+    assert root.trace == again.trace != first.trace
+    assert seen.tree(again.trace) == {
+        "message.replay": "",
+        "pump.process": "message.replay",
+        "decide": "pump.process",
+        "commit": "pump.process",
+        "outbox.publish": "pump.process",
+    }
+    assert one(seen.named("pump.replay")).links == (again.id,)
+    newest = header(site.msg, -1).split("-")
+    assert (newest[1], newest[3]) == (again.trace, "01")
 
 
 def test_a_second_process_that_takes_over_half_way_goes_on_in_the_same_trace(

@@ -208,6 +208,16 @@ def test_a_story_tells_the_gap_what_changed_what_people_did_and_where_its_trace_
     assert lines[-1] == "moved to the archive"
 
 
+def test_the_trace_of_a_replay_stands_beside_the_one_the_message_came_with() -> None:
+    replayed = "00-4bf92f3577b34da6a3ce929d0e0e4736-b7ad6b7169203331-01"
+    view = message(events=(event(40, traceparent=replayed), event(41, traceparent=replayed)))
+    traces = [line for line in story(view) if line.startswith("trace")]
+    assert traces == [
+        "trace 0af7651916cd43dd8448eb211c80319c",
+        "trace of its replay 4bf92f3577b34da6a3ce929d0e0e4736",
+    ]
+
+
 def test_a_long_change_is_cut_and_says_how_much_is_left_out() -> None:
     change = ChangeView(
         flid=Flid("1"),
