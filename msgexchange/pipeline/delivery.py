@@ -9,8 +9,10 @@ from typing import Protocol
 from msgexchange.clock import Clock
 from msgexchange.ids import EventId, Fence
 from msgexchange.lifecycle.backoff import Backoff
+from msgexchange.lifecycle.states import EventState
 from msgexchange.pipeline.records import record_bytes, record_of
 from msgexchange.pipeline.step import NOW, PauseS
+from msgexchange.pipeline.traced import trace_id
 from msgexchange.ports import (
     Acknowledged,
     Delivery,
@@ -22,6 +24,8 @@ from msgexchange.ports import (
     Telemetry,
 )
 
+REFUSED = "REFUSED"
+"""The one class of what is charged to an event: outages are charged to none."""
 ENVELOPE_BYTES_MAX = 4_000
 """Key and headers of a record take less: most need not be made to know that they fit."""
 
@@ -108,6 +112,17 @@ class Charges:
         again_at = None if dies else now + self.rules.backoff.after(attempts)
         failure = EventFailure(entry.event_id, attempts, again_at, reason)
         self.store.charge(self.fence, failure, now=now)
+        self.telemetry.log(
+            "event.failed",
+            event_id=entry.event_id,
+            message_id=entry.message_id,
+            state=(EventState.DEAD if dies else EventState.PENDING).value,
+            error_class=REFUSED,
+            attempts=attempts,
+            next_attempt_at=again_at,
+            error=reason,
+            trace_id=trace_id(entry.traceparent),
+        )
         if dies:
             self.telemetry.alert("dead-event", f"event {entry.event_id}: {reason}")
 

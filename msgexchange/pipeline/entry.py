@@ -5,6 +5,7 @@ from collections.abc import Callable
 from msgexchange.clock import Clock
 from msgexchange.ids import MailboxId
 from msgexchange.lifecycle.watermark import MailboxRow
+from msgexchange.pipeline.traced import trace_id
 from msgexchange.ports import IntakeStore, Mailbox, PortError, Telemetry
 from msgexchange.ports.tracing import UNTRACED, Tracing
 
@@ -50,7 +51,12 @@ class Entry:
                 transaction.enqueue(row, now=self._clock.now(), traceparent=entered.traceparent)
         except PortError as failure:
             # The row is in the mailbox: the scan finds it. The caller has its answer already.
-            self._telemetry.log("entry.enqueue-failed", message_id=message_id, reason=str(failure))
+            self._telemetry.log(
+                "entry.enqueue-failed",
+                message_id=message_id,
+                reason=str(failure),
+                trace_id=trace_id(entered.traceparent),
+            )
         self._tracing.received(entered, message_id, since=since)
         self._wake_inbox()
         return message_id

@@ -16,7 +16,7 @@ from msgexchange.pipeline.rehearsal import Rehearsal, rehearse
 from msgexchange.pipeline.replaying import ids_of, texts_of
 from msgexchange.pipeline.rules import PumpRules
 from msgexchange.pipeline.step import PauseS, Step
-from msgexchange.pipeline.traced import in_context, replayed
+from msgexchange.pipeline.traced import failures, in_context, replayed
 from msgexchange.ports import (
     Act,
     Fenced,
@@ -156,7 +156,7 @@ class ReplayOrders:
             self._tell_refusal(order, differences)
         else:
             working.committed()
-            self._tell(order, found)
+            self._tell(order, found, working.contexts)
 
     def _refuse(self, order: ReplayOrder, why: Sequence[str]) -> None:
         with self._store.transaction(self._fence) as transaction:
@@ -182,7 +182,11 @@ class ReplayOrders:
     def _tell_refusal(self, order: ReplayOrder, why: Sequence[str]) -> None:
         self._telemetry.log("replay.refused", order=order.order_id, why=_told(why))
 
-    def _tell(self, order: ReplayOrder, found: Rehearsal) -> None:
+    def _tell(
+        self, order: ReplayOrder, found: Rehearsal, contexts: Mapping[MailboxId, str]
+    ) -> None:
+        for fields in failures(found.incoming, found.fold.messages, contexts):
+            self._telemetry.log("message.failed", **fields)
         if found.fold.events:
             self._wake_delivery()
         for name, text in found.fold.alerts:

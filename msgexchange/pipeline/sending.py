@@ -11,6 +11,7 @@ from msgexchange.clock import Clock
 from msgexchange.ids import EventId, Fence
 from msgexchange.lifecycle.backoff import Backoff
 from msgexchange.lifecycle.request import Request
+from msgexchange.pipeline.delivery import REFUSED
 from msgexchange.pipeline.leadership import Right
 from msgexchange.pipeline.step import NOW, PauseS
 from msgexchange.ports import InsertUnknown, MessageFault, RetryNow, Telemetry
@@ -152,13 +153,28 @@ class SendRequests:
         self._store.charge(
             self._fence, entry, error, next_attempt_at=again_at, closes=False, now=now
         )
+        self._tell_failure(entry, attempts, error, again_at)
 
     def _give_up(self, entry: OutboundEntry, why: str, *, closes: bool) -> None:
         """The event dies; its request stays open where an answer may still come."""
         self._store.charge(
             self._fence, entry, why, next_attempt_at=None, closes=closes, now=self._clock.now()
         )
+        self._tell_failure(entry, entry.attempts + 1, why, None)
         self._telemetry.alert("request-not-sent", f"request {entry.request.request_id}: {why}")
+
+    def _tell_failure(
+        self, entry: OutboundEntry, attempts: int, error: str, again_at: datetime | None
+    ) -> None:
+        self._telemetry.log(
+            "request.failed",
+            request=entry.request.request_id,
+            event_id=entry.event_id,
+            error_class=REFUSED,
+            attempts=attempts,
+            next_attempt_at=again_at,
+            error=error,
+        )
 
 
 def alert_doubled(telemetry: Telemetry, request: Request, rows: object) -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from msgexchange.ids import MailboxId
+from msgexchange.lifecycle.states import MessageState
 from msgexchange.pipeline.incoming import Incoming
 from msgexchange.ports import Batch, MessageResult
 from msgexchange.ports.tracing import Attempted
@@ -68,8 +69,10 @@ def trace_id(traceparent: str | None) -> str | None:
     return None if traceparent is None else traceparent.split("-")[1]
 
 
-def failure_fields(one: Incoming, result: MessageResult) -> dict[str, object]:
-    """What the log line of a failure carries (spec 6.3)."""
+def failure_fields(
+    one: Incoming, result: MessageResult, traceparent: str | None = None
+) -> dict[str, object]:
+    """What the log line of a failure carries (spec 6.3); its trace, where that is not the row's."""
     return {
         "message_id": result.message_id,
         "state": result.state.value,
@@ -77,5 +80,20 @@ def failure_fields(one: Incoming, result: MessageResult) -> dict[str, object]:
         "attempts": result.attempts,
         "next_attempt_at": result.next_attempt_at,
         "error": result.error,
-        "trace_id": trace_id(one.entry.traceparent),
+        "trace_id": trace_id(traceparent or one.entry.traceparent),
     }
+
+
+def failures(
+    incoming: Sequence[Incoming],
+    results: Sequence[MessageResult],
+    contexts: Mapping[MailboxId, str],
+) -> list[dict[str, object]]:
+    """``failure_fields`` of each that failed or died, in its trace of these."""
+    found = {one.entry.message_id: one for one in incoming}
+    return [
+        failure_fields(found[id_], result, contexts.get(id_))
+        for result in results
+        if result.state in (MessageState.FAILED, MessageState.DEAD)
+        and (id_ := result.message_id) in found
+    ]

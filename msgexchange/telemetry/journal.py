@@ -10,7 +10,16 @@ from msgexchange.telemetry.instruments import Instruments
 
 ALERTS_KEPT = 100
 
-_WARNINGS = frozenset({"message.failed", "actor.failed", "mark.failed", "entry.enqueue-failed"})
+_WARNINGS = frozenset(
+    {
+        "message.failed",
+        "event.failed",
+        "request.failed",
+        "actor.failed",
+        "mark.failed",
+        "entry.enqueue-failed",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,6 +211,12 @@ def test_a_refused_record_dies_alone_and_before_its_successors_leave(
     assert scene.msg.ids() == [n for n in range(1, 11) if n != place + 1]
     assert scene.states()[place + 1] is DEAD
     assert scene.told.alerts == ["dead-event"]
+    lines = scene.told.lines_of("event.failed")
+    assert [line["attempts"] for line in lines] == [1, 2]
+    assert [line["next_attempt_at"] is None for line in lines] == [False, True]
+    assert {line["event_id"] for line in lines} == {place + 1}
+    named = {"message_id", "error_class", "error", "state", "trace_id"}
+    assert all(named <= set(line) for line in lines)
 
 
 def test_a_record_over_the_limit_never_reaches_the_broker(scene: Scene, way: Way) -> None:

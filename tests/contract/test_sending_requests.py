@@ -27,9 +27,10 @@ RULES = AskingRules(sender="MSGX", zone=ZoneInfo("Asia/Shanghai"), reference_typ
 
 @dataclass
 class Told:
-    """Telemetry that keeps alerts by name."""
+    """Telemetry that keeps alerts by name, and lines of failures."""
 
     alerts: dict[str, str] = field(default_factory=dict)
+    failures: list[dict[str, object]] = field(default_factory=list)
 
     def alert(self, name: str, text: str) -> None:
         self.alerts[name] = text
@@ -38,7 +39,9 @@ class Told:
 
     def observe(self, name: str, seconds: float) -> None: ...
 
-    def log(self, event: str, **fields: object) -> None: ...
+    def log(self, event: str, **fields: object) -> None:
+        if event == "request.failed":
+            self.failures.append(fields)
 
 
 class Site:
@@ -304,6 +307,9 @@ def test_a_refused_insert_backs_off_and_dies_with_its_request(site: Site) -> Non
     assert site.request("r1").state is RequestState.FAILED
     assert "no column SITE" in str(site.request("r1").error)
     assert "no column SITE" in site.told.alerts["request-not-sent"]
+    assert [line["attempts"] for line in site.told.failures] == [1, 2, 3]
+    assert [line["next_attempt_at"] is None for line in site.told.failures] == [False, False, True]
+    assert {line["request"] for line in site.told.failures} == {"r1"}
     assert site.event("r2") is EventState.SENT
 
 

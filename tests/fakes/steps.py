@@ -16,6 +16,11 @@ class Told:
     events: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     """What the alerts said."""
+    lines: list[tuple[str, dict[str, object]]] = field(default_factory=list)
+    """Log lines, name and fields."""
+
+    def lines_of(self, event: str) -> list[dict[str, object]]:
+        return [fields for name, fields in self.lines if name == event]
 
     def alert(self, name: str, text: str) -> None:
         self.texts.append(text)
@@ -29,6 +34,7 @@ class Told:
 
     def log(self, event: str, **fields: object) -> None:
         self.events.append(event)
+        self.lines.append((event, fields))
 
 
 class Scripted:

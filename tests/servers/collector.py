@@ -28,6 +28,8 @@ class Span:
     failed: bool
     errors: tuple[str, ...]
     """``exception.type`` of each recorded error."""
+    instance: str = ""
+    """``service.instance.id``: the process that told it."""
 
 
 @dataclass
@@ -56,11 +58,13 @@ class Collector:
     def take(self, body: bytes) -> None:
         request = ExportTraceServiceRequest.FromString(body)
         for resource in request.resource_spans:
+            about = {pair.key: _value(pair.value) for pair in resource.resource.attributes}
+            instance = str(about.get("service.instance.id"))
             for scope in resource.scope_spans:
-                self.spans += [_span(one) for one in scope.spans]
+                self.spans += [_span(one, instance) for one in scope.spans]
 
 
-def _span(one: Any) -> Span:
+def _span(one: Any, instance: str) -> Span:
     return Span(
         name=one.name,
         trace=one.trace_id.hex(),
@@ -75,6 +79,7 @@ def _span(one: Any) -> Span:
             for pair in event.attributes
             if pair.key == "exception.type"
         ),
+        instance=instance,
     )
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from factories import plan, status
 from fakes.line import POISON, Line
-from msgexchange.ids import Flid
+from msgexchange.ids import Flid, MailboxId
+from msgexchange.lifecycle.gap import MailboxRow
 from msgexchange.lifecycle.states import ErrorClass, MessageState
 from msgexchange.ports import Batch, MessageFault
 from msgexchange.store.sql_store import SqlStore
@@ -46,6 +47,25 @@ def test_a_message_that_cannot_be_decoded_is_charged_and_blocks_until_it_is_dead
     assert [failure.attempt for failure in dead.failures] == [1, 2, 3, 4, 5]
     assert line.states().count(MessageState.SUCCEEDED) == 7
     assert line.mailbox.marked == set(range(1, 9))
+
+
+def test_every_failure_line_says_class_attempts_next_attempt_message_and_trace(
+    line: Line, memory_store: SqlStore
+) -> None:
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    with memory_store.intake.transaction(None) as transaction:
+        line.mailbox.rows[1] = POISON
+        row = MailboxRow(MailboxId(1), len(POISON))
+        parent = f"00-{trace}-b7ad6b7169203331-01"
+        transaction.enqueue(row, now=line.clock.now(), traceparent=parent)
+    line.receive([])
+    line.run(seconds=20)
+    told = line.told.lines_of("message.failed")
+    assert [one["attempts"] for one in told] == [1, 2, 3, 4, 5]
+    assert [one["error_class"] for one in told] == [ErrorClass.INFRA] * 4 + [ErrorClass.EXHAUSTED]
+    assert [one["next_attempt_at"] is None for one in told] == [False] * 4 + [True]
+    assert {(one["message_id"], one["trace_id"]) for one in told} == {(1, trace)}
+    assert all(one["error"] for one in told)
 
 
 def test_a_row_the_mailbox_cannot_read_is_found_and_charged_alone(line: Line) -> None:
